@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from django_declarative_cron import conf
+from django_declarative_cron.core.declarations.declaration import Operating
 from django_declarative_cron.core.declarations.fields import LONGEST_DELAY
-from django_declarative_cron.core.declarations.operating import Operating
 from django_declarative_cron.core.retry import RetryPolicy
 from django_declarative_cron.core.schedule import Schedule
 from django_declarative_cron.cron import parse

@@ -10,7 +10,7 @@ import pytest
 from django_declarative_cron import conf
 from django_declarative_cron.core.declarations import values
 from django_declarative_cron.core.declarations.keys import KEYS
-from django_declarative_cron.core.declarations.options import _READERS as OPTIONS
+from django_declarative_cron.core.declarations.options import JOB_OPTIONS
 from django_declarative_cron.core.declarations.problems import Problem
 from django_declarative_cron.core.retry import _READERS as RETRY_KEYS
 from django_declarative_cron.exceptions import LONGEST_ECHO
@@ -65,8 +65,8 @@ def test_no_message_repeats_more_than_the_beginning_of_a_value() -> None:
     entries: list[dict[Any, Any]] = [{**ENTRY, key: LONG} for key in KEYS]
     entries += [{**ENTRY, key: [LONG]} for key in KEYS]
     entries += [{**ENTRY, LONG: 1}, {**ENTRY, "args": [{LONG: object()}]}]
-    entries += [{**ENTRY, "options": {key: LONG}} for key in (*OPTIONS, LONG)]
-    entries += [{**ENTRY, "options": {key: [LONG]}} for key in (*OPTIONS, LONG)]
+    entries += [{**ENTRY, "options": {key: LONG}} for key in (*JOB_OPTIONS, LONG)]
+    entries += [{**ENTRY, "options": {key: [LONG]}} for key in (*JOB_OPTIONS, LONG)]
     entries += [{**ENTRY, "options": {"retry": {key: LONG}}} for key in (*RETRY_KEYS, LONG)]
     entries += [{**ENTRY, "monitor": {LONG: 1}}, {**ENTRY, "command": f"{LONG} {LONG}"}]
     entries += [{**ENTRY, "cron": "x" * 255, "name": "X" * 255, "timezone": "x" * 255}]

@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from ..core.declarations.operating import KEYS as OPERATING
+from ..core.declarations.declaration import OPERATING
 from ..core.repeated_failures import is_suspicious
 from ..core.status import Status
 from ..models import Outcome, ScheduledTask

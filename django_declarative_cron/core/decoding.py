@@ -20,7 +20,7 @@ from ..exceptions import (
     TaskInvalidValueError,
     TaskMissingFieldError,
 )
-from .declarations.operating import Operating, of_data, offset_of
+from .declarations.declaration import Operating, offset_of
 from .overlap import POLICIES, POLICY_OF_ROWS, Policy
 from .retry import FixedDelay, Retry, read_policy
 from .schedule import Calendars, Schedule
@@ -213,7 +213,7 @@ def _retry(declaration: Mapping[str, Any]) -> Retry:
 
 def _operating(declaration: Mapping[str, Any]) -> Operating:
     try:
-        return of_data(declaration)
+        return Operating.of_data(declaration)
     except (ValueError, TypeError, OverflowError) as error:
         raise TaskInvalidValueError("declaration", None, str(error)) from error
 

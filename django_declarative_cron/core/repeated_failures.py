@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from . import events
-from .declarations.operating import Operating
+from .declarations.declaration import Operating
 from .state import TaskState
 
 

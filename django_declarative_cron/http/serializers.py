@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..core.declarations.operating import KEYS as OPERATING
+from ..core.declarations.declaration import OPERATING
 from ..core.overlap import DEFAULT_POLICY, POLICY_OF_ROWS
 from ..formatting import iso8601
 from ..models import ScheduledTask

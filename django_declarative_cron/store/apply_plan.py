@@ -12,8 +12,7 @@ from django.db.models import Max, Q, QuerySet
 
 from ..core import events
 from ..core.decide import Decision, Story, end_pause, settle
-from ..core.declarations.declaration import Declaration
-from ..core.declarations.operating import offset_of
+from ..core.declarations.declaration import Declaration, offset_of
 from ..core.missed import with_causes
 from ..core.reconcile import Override, Plan, Stored
 from ..core.state import first_coming

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from ..core.declarations.operating import offset_of
+from ..core.declarations.declaration import offset_of
 from ..core.schedule import Schedule
 from ..cron import parse
 from ..exceptions import DeclarativeCronError

@@ -89,12 +89,11 @@ def keys() -> str:
 
 def job() -> str:
     """Write the table of the keys of ``options``."""
-    from django_declarative_cron.core.declarations.options import JobOptions
+    from django_declarative_cron.core.declarations.options import JOB_OPTIONS
 
-    said, defaults = _arguments(JobOptions), JobOptions()
     rows = [
-        (_code(each.name), _literal(getattr(defaults, each.name)), _sentence(said[each.name]))
-        for each in fields(JobOptions)
+        (_code(name), _literal(each.default), _sentence(each.help))
+        for name, each in JOB_OPTIONS.items()
     ]
     retry = (_code("retry"), "see below", "The retry policy: a dict.")
     return _table(("key", "default", "description"), [*rows, retry])

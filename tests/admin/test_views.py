@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from django_declarative_cron.admin import badges
-from django_declarative_cron.core.declarations.operating import offset_of
+from django_declarative_cron.core.declarations.declaration import offset_of
 from django_declarative_cron.core.schedule import load
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.store.overview import coming_up

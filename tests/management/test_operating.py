@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.core.declarations.operating import offset_of
+from django_declarative_cron.core.declarations.declaration import offset_of
 from django_declarative_cron.formatting import format_duration
 from django_declarative_cron.models import TaskOverride
 from django_declarative_cron.store import operator_actions

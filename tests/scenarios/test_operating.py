@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings as SettingsWrapper
 
 from django_declarative_cron.core.decide import decide
-from django_declarative_cron.core.declarations.operating import offset_of
+from django_declarative_cron.core.declarations.declaration import offset_of
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.schedule import Schedule

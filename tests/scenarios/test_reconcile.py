@@ -11,7 +11,7 @@ from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.core import events
-from django_declarative_cron.core.declarations.operating import offset_of
+from django_declarative_cron.core.declarations.declaration import offset_of
 from django_declarative_cron.core.events import Event
 from django_declarative_cron.exceptions import ScheduleTaskError
 from django_declarative_cron.models import ScheduledTask, TaskOverride, TaskRun

@@ -6,19 +6,22 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timedelta
 from typing import Any, Final
 
+from ...formatting import iso8601
 from ..monitor import Monitor
 from ..overlap import Policy
 from ..retry import FixedDelay, Retry, RetryPolicy
 from ..schedule import Schedule
-from .operating import Operating
+from .values import in_short
 
+SECOND: Final = timedelta(seconds=1)
 MILLISECOND: Final = timedelta(milliseconds=1)
 MICROSECOND: Final = timedelta(microseconds=1)
+
+LONGEST_SPREAD: Final = timedelta(days=1)
 
 DEFAULT_QUEUE: Final = "default"
 """The queue of runs that name none (002 Field Definitions)."""
@@ -52,6 +55,55 @@ class Target:
     is_importable: bool = field(default=True, compare=False)
     is_from_outside: bool = field(default=False, compare=False)
     runner: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Operating:
+    """Options for the operation of a task: deterministic jitter, catch-up, calendars, pauses.
+
+    Args:
+        spread: its occurrences are delayed by less than this, always by the same time.
+        catch_up_window: how late an occurrence may start, ``None`` for any time.
+        exclude_calendars: names of the calendars; on their days there are no occurrences.
+        pause_after_failures: how many failures in a row pause it, ``None`` for never.
+    """
+
+    spread: timedelta = timedelta(0)
+    catch_up_window: timedelta | None = None
+    exclude_calendars: tuple[str, ...] = ()
+    pause_after_failures: int | None = None
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the keys that are set as JSON-native data, durations in seconds."""
+        said: dict[str, Any] = {
+            "spread": self.spread.total_seconds() or None,
+            "catch_up_window": None
+            if self.catch_up_window is None
+            else self.catch_up_window.total_seconds(),
+            "exclude_calendars": list(self.exclude_calendars) or None,
+            "pause_after_failures": self.pause_after_failures,
+        }
+        return {key: value for key, value in said.items() if value is not None}
+
+    @classmethod
+    def of_data(cls, data: Mapping[str, Any]) -> Operating:
+        """Return the value that ``as_data`` was called on.
+
+        Raises:
+            ValueError | TypeError | OverflowError: the row is damaged.
+        """
+        window, exclude = data.get("catch_up_window"), data.get("exclude_calendars", ())
+        if isinstance(exclude, str) or not all(isinstance(each, str) for each in exclude):
+            raise ValueError(f"stored names of calendars are none: {in_short(exclude)}")
+        most = data.get("pause_after_failures")
+        if most is not None and (not isinstance(most, int) or most < 1):
+            raise ValueError(f"stored number of failures is none: {in_short(most)}")
+        return cls(
+            spread=timedelta(seconds=data.get("spread", 0)),
+            catch_up_window=None if window is None else timedelta(seconds=window),
+            exclude_calendars=tuple(exclude),
+            pause_after_failures=most,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +146,7 @@ class Declaration:
     queue: str = DEFAULT_QUEUE
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
-    operating: Operating = Operating()  # noqa: RUF009 - frozen
+    operating: Operating = Operating()
     options: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
     origin: str = "settings"
     entry: Mapping[str, Any] | None = None
@@ -153,7 +205,7 @@ class Declaration:
     def meta_of(self, occurrence: datetime) -> dict[str, Any]:
         """Return a copy of the data that every attempt of a run carries (CRON-20)."""
         own = deepcopy(self.meta) if self.meta else self.meta
-        return {**own, "cron_name": self.name, "cron_triggered_at": _iso8601(occurrence)}
+        return {**own, "cron_name": self.name, "cron_triggered_at": iso8601(occurrence)}
 
     def as_data(self) -> dict[str, Any]:
         """Return the declaration as JSON-native data, without the callable."""
@@ -188,10 +240,13 @@ class Declaration:
         }
 
 
-@lru_cache(maxsize=64)
-def _iso8601(occurrence: datetime) -> str:
-    # Runs that start together mostly have the same occurrence.
-    return occurrence.astimezone(UTC).isoformat().replace("+00:00", "Z")
+def offset_of(name: str, spread: timedelta) -> timedelta:
+    """Return the delay of a task's occurrences; it is always the same for one name."""
+    seconds = spread // SECOND
+    if seconds < 1:
+        return timedelta(0)
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8]) % seconds * SECOND
 
 
 def digest_of(text: str) -> str:
@@ -203,3 +258,7 @@ def digest_of_set(declarations: Iterable[Declaration]) -> str:
     """Return a short text that changes with a registration set, independent of its order."""
     lines = [f"{each.name}\0{each.digest}" for each in declarations]
     return digest_of("\n".join(sorted(lines)))
+
+
+OPERATING: Final = tuple(each.name for each in fields(Operating))
+"""The keys of an entry that ``Operating`` has."""

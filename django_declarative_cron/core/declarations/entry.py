@@ -14,7 +14,7 @@ from ...exceptions import echoed
 from ..monitor import Monitor, read_monitor
 from ..overlap import DEFAULT_POLICY
 from ..schedule import Schedule
-from .declaration import Declaration, Target
+from .declaration import Declaration, Operating, Target, offset_of
 from .fields import (
     delay_hint,
     flaw_of_name,
@@ -26,8 +26,7 @@ from .fields import (
 )
 from .item import Declared, Item
 from .keys import CHOICES, DIALECT, KEYS, MANAGED, REQUIRED, WHAT_RUNS, Key
-from .operating import Operating, offset_of
-from .options import JobOptions, read_job, read_operating, read_retry
+from .options import read_job, read_operating, read_retry
 from .problems import Check
 from .runners import read_runner
 from .values import (
@@ -178,7 +177,7 @@ def read_entry(item: Item) -> Declared | None:
     judge_the_rest(item, typed)
     options = _options(item, typed)
     job = read_job(item, options)
-    runner = read_runner(item, typed, target, job.timeout)
+    runner = read_runner(item, typed, target, job.get("timeout"))
     monitor = _monitor(item, typed)
     operating = read_operating(item, typed)
     if not item.is_sound or expression is None or zone is None or target is None:
@@ -220,20 +219,13 @@ def _schedule(
 
 
 def _as_written(
-    typed: Mapping[str, Any], job: JobOptions, options: Mapping[str, Any]
+    typed: Mapping[str, Any], job: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the fields of a declaration that need no further reading."""
-    return {
-        "enabled": typed.get("enabled", True),
-        "description": typed.get("description") or "",
-        "overlap_policy": typed.get("overlap_policy", DEFAULT_POLICY),
-        "timeout": job.timeout,
-        "atomic": typed.get("atomic", False),
-        "queue": job.queue,
-        "tags": job.tags,
-        "meta": job.meta,
-        "options": options,
-    }
+    known = {"overlap_policy": DEFAULT_POLICY, **typed, **job}
+    names = ("enabled", "overlap_policy", "atomic", "timeout", "queue", "tags", "meta")
+    written = {name: known[name] for name in names if name in known}
+    return written | {"description": typed.get("description") or "", "options": options}
 
 
 def _flaw_of_name(name: str) -> str | None:

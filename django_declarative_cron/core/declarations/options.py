@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...exceptions import echoed
 from ..readers import SECOND, ZERO, Reader, duration, text, whole
 from ..retry import FixedDelay, Retry, RetryPolicy, read_policy
-from .declaration import DEFAULT_QUEUE, MILLISECOND
+from .declaration import DEFAULT_QUEUE, LONGEST_SPREAD, MILLISECOND, Operating
 from .fields import judge_delay
 from .item import Item
-from .operating import LONGEST_SPREAD, Operating
 from .problems import Check
 from .values import (
     LONGEST_NAME,
@@ -41,31 +39,6 @@ _RETRY: Final = "options.retry"
 _RETRY_HINT: Final = 'Write {"max_attempts": 3, "initial_interval": "PT30S"}.'
 
 
-@dataclass(frozen=True, slots=True)
-class JobOptions:
-    """The keys of ``options`` other than the retry policy; the docs show these texts.
-
-    Args:
-        queue: queue for external workers and Django Tasks.
-        timeout: maximum duration of a run: a ``timedelta`` or a number of seconds.
-        tags: the key ``tags`` of the entry, as in Open Job Spec.
-        meta: a dict for ``run.meta``; ``cron_name`` and ``cron_triggered_at`` are added.
-        memory_limit: maximum memory of the process of a run, in bytes.
-        cpu_limit: maximum CPU time of the process of a run, in whole seconds.
-        priority: priority in the queue of Django Tasks, from -100 to 100.
-        backend: alias of the Django Tasks backend in ``TASKS``.
-    """
-
-    queue: str = DEFAULT_QUEUE
-    timeout: timedelta | None = None
-    tags: tuple[str, ...] = ()
-    meta: Mapping[str, Any] = field(default_factory=dict)
-    memory_limit: int | None = None
-    cpu_limit: int | None = None
-    priority: int = 0
-    backend: str | None = None
-
-
 def read_retry(item: Item, typed: Mapping[str, Any]) -> Retry:
     """Return the rule that dates retries: a fixed delay, or a policy merged over its defaults."""
     options = typed.get("options", {})
@@ -91,22 +64,22 @@ def read_retry(item: Item, typed: Mapping[str, Any]) -> Retry:
     return policy
 
 
-def read_job(item: Item, options: Mapping[str, Any]) -> JobOptions:
-    """Read every option except ``retry``; mistakes are reported to the item."""
+def read_job(item: Item, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every accepted option except ``retry``; mistakes are reported to the item."""
     values: dict[str, Any] = {}
     for key, value in options.items():
         name = name_of_key(key)
         if name == "retry":
             continue
-        if name not in _READERS:
-            reason = f"is no known key{did_you_mean(name, (*_READERS, 'retry'))}"
+        if name not in JOB_OPTIONS:
+            reason = f"is no known key{did_you_mean(name, (*JOB_OPTIONS, 'retry'))}"
             item.refuse_field(Check.UNKNOWN_KEY, f"options.{name}", value, reason, _HINT)
             continue
         try:
-            values[name] = _READERS[name](value)
+            values[name] = JOB_OPTIONS[name].read(value)
         except ValueError as error:
             item.refuse_field(Check.KEY_VALUE, f"options.{name}", value, str(error), _HINT)
-    return JobOptions(**values)
+    return values
 
 
 def _tags(value: Any) -> tuple[str, ...]:
@@ -131,17 +104,49 @@ def _refuse_flaw(flaw: str | None) -> None:
         raise ValueError(flaw)
 
 
-_READERS: Final[dict[str, Reader]] = {
-    "queue": text(),
-    "timeout": duration(MILLISECOND, LONGEST_TIMEOUT),
-    "tags": _tags,
-    "meta": _meta,
-    "memory_limit": whole(LEAST_MEMORY, MOST_MEMORY, "bytes"),
-    "cpu_limit": whole(1, LONGEST_TIMEOUT // SECOND, "seconds"),
-    "priority": whole(-100, 100),
-    "backend": text(),
+class Option(NamedTuple):
+    """A key of ``options`` other than the retry policy.
+
+    Args:
+        read: returns its value.
+        default: the value of runs without the key; empty where they have none.
+        help: the text in the docs, in Markdown.
+    """
+
+    read: Reader
+    default: object
+    help: str
+
+
+JOB_OPTIONS: Final[Mapping[str, Option]] = {
+    "queue": Option(text(), DEFAULT_QUEUE, "queue for external workers and Django Tasks"),
+    "timeout": Option(
+        duration(MILLISECOND, LONGEST_TIMEOUT),
+        None,
+        "maximum duration of a run: a `timedelta` or a number of seconds",
+    ),
+    "tags": Option(_tags, (), "the key `tags` of the entry, as in Open Job Spec"),
+    "meta": Option(
+        _meta,
+        {},
+        "a dict for `run.meta`; `cron_name` and `cron_triggered_at` are added",
+    ),
+    "memory_limit": Option(
+        whole(LEAST_MEMORY, MOST_MEMORY, "bytes"),
+        None,
+        "maximum memory of the process of a run, in bytes",
+    ),
+    "cpu_limit": Option(
+        whole(1, LONGEST_TIMEOUT // SECOND, "seconds"),
+        None,
+        "maximum CPU time of the process of a run, in whole seconds",
+    ),
+    "priority": Option(
+        whole(-100, 100), 0, "priority in the queue of Django Tasks, from -100 to 100"
+    ),
+    "backend": Option(text(), None, "alias of the Django Tasks backend in `TASKS`"),
 }
-_HINT: Final = f"Known options: {listed((*_READERS, 'retry'))}."
+_HINT: Final = f"Known options: {listed((*JOB_OPTIONS, 'retry'))}."
 
 
 _MOST_FAILURES: Final = 10_000

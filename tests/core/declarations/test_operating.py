@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from django_declarative_cron.core.declarations.operating import offset_of
+from django_declarative_cron.core.declarations.declaration import offset_of
 from django_declarative_cron.core.schedule import Schedule
 from django_declarative_cron.cron import parse
 
