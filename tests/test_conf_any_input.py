@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from django_declarative_cron import checks, conf
 from django_declarative_cron.core.declarations.keys import KEYS, MANAGED
-from django_declarative_cron.core.declarations.options import _READERS as JOB_OPTIONS
+from django_declarative_cron.core.declarations.options import JOB_OPTIONS
 from django_declarative_cron.core.event_sink import _READERS as SINK_KEYS
 from django_declarative_cron.core.options import OPTIONS
-from django_declarative_cron.core.retry import _READERS as RETRY_KEYS
+from django_declarative_cron.core.retry import POLICY_KEYS as RETRY_KEYS
 from django_declarative_cron.exceptions import DeclarativeCronError
 
 from .callables import jobs
@@ -135,7 +135,7 @@ def test_a_huge_number_is_an_error_where_data_or_a_key_is_expected(
 def test_durations_beyond_every_calendar_are_refused(settings: Any, key: str) -> None:
     (error, *_) = errors(settings, {key: timedelta.max})
     assert error.startswith("declarative_cron.E022 must be from ")
-    assert error.endswith(" s to 36500 days, not 999999999 days")
+    assert error.endswith(" to 36500 d, not 999999999 d 23 h 59 min 59 s")
 
 
 def test_counts_are_at_most_what_a_database_counts(settings: Any) -> None:
@@ -260,7 +260,7 @@ def test_a_timeout_is_a_timedelta_too() -> None:
     (same,) = conf.declarations([{**COMPLETE, "options": {"timeout": 300.0}}])
     assert declaration.digest == same.digest
     (problem,) = conf.problems([{**COMPLETE, "options": {"timeout": timedelta(0)}}])
-    assert "must be from 0.001 s to 365 days, not 0 s" in problem.message
+    assert "must be from 1 ms to 365 d, not 0 s" in problem.message
 
 
 @pytest.mark.parametrize("name", ["GMT", "EST", "Zulu"])

@@ -275,7 +275,7 @@ def test_a_refused_name_is_told_one_that_is_taken(name: str, proposed: str) -> N
         (
             {"options": {"timeout": 0}},
             "options.timeout",
-            "must be from 0.001 s to 365 days, not 0 s",
+            "must be from 1 ms to 365 d, not 0 s",
         ),
         (
             {"options": {"timeout": True}},

@@ -174,7 +174,7 @@ def remarks(channels: tuple[Channel, ...]) -> Iterator[str]:
 
 
 def _read(given: object) -> Channel:
-    values = read_keys(given, _READERS, fields={"secret": "secrets"})
+    values = read_keys(given, _READERS)
     kind = values.get("kind")
     if kind is None:
         raise ValueError(f"must have a `kind`: {listed(KINDS, ' or ')}")
@@ -183,9 +183,8 @@ def _read(given: object) -> Channel:
         raise ValueError(f"must have `{needed}`, for its kind is {kind}")
     for key in values:
         if key in _OF_KIND and kind not in _OF_KIND[key]:
-            name = "secret" if key == "secrets" else key
-            raise ValueError(f"has a `{name}`, which does not go with the kind {kind}")
-    return Channel(**values)
+            raise ValueError(f"has a `{key}`, which does not go with the kind {kind}")
+    return Channel(secrets=values.pop("secret", ()), **values)
 
 
 def _named(channel: Channel, others: list[str], position: int) -> Channel:
@@ -206,7 +205,7 @@ def _address(value: Any) -> str:
     return str(value)
 
 
-_OF_KIND: Final = {"to": ("mail",), "url": ("slack", "webhook"), "secrets": ("webhook",)} | {
+_OF_KIND: Final = {"to": ("mail",), "url": ("slack", "webhook"), "secret": ("webhook",)} | {
     "headers": ("webhook",),
     "timeout": ("slack", "webhook"),
 }

@@ -308,10 +308,10 @@ def read_sink(given: object) -> Sink:
     Raises:
         ValueError: it is invalid; the message contains no secret.
     """
-    values = read_keys(given, _READERS, "a dict or None", {"secret": "secrets"})
+    values = read_keys(given, _READERS, "a dict or None")
     if "url" not in values:
         raise ValueError("must have a `url`")
-    return Sink(**values)
+    return Sink(secrets=values.pop("secret", ()), **values)
 
 
 def remarks(sink: Sink) -> Iterator[str]:

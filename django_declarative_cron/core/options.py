@@ -10,10 +10,22 @@ from typing import Any, Final, cast
 from .channels import Channel, read_channels
 from .channels import remarks as remarks_on_channels
 from .declarations.problems import Check, Problem
-from .declarations.values import did_you_mean, in_short, listed, name_of_key
+from .declarations.values import did_you_mean, in_short, listed
 from .event_sink import Sink, read_sink, remarks
 from .monitor import Monitoring, read_monitoring
-from .readers import SECOND, TENTH, ZERO, Reader, duration, text, truth, unless_none, whole
+from .readers import (
+    SECOND,
+    TENTH,
+    ZERO,
+    Flaw,
+    Reader,
+    duration,
+    read_each,
+    text,
+    truth,
+    unless_none,
+    whole,
+)
 
 SETTING: Final = "DECLARATIVE_CRON"
 
@@ -183,6 +195,7 @@ class Options:
 
 OPTIONS: Final = {each.name: each for each in fields(Options)}
 """The fields of ``Options`` by name; ``metadata`` has ``read``, ``help`` and ``hint``."""
+_READERS: Final = {name: each.metadata["read"] for name, each in OPTIONS.items()}
 
 
 def read_options(given: object) -> tuple[Options, list[Problem]]:
@@ -190,18 +203,8 @@ def read_options(given: object) -> tuple[Options, list[Problem]]:
     if not isinstance(given, dict):
         message = f"must be a dict, not {type(given).__name__}"
         return Options(), [_problem(Check.OPTIONS_SHAPE, "", message, 'Write {"WORKERS": 10}.')]
-    values: dict[str, Any] = {}
-    problems = []
-    for key, value in given.items():
-        if key not in OPTIONS:
-            problems.append(_unknown(name_of_key(key)))
-            continue
-        try:
-            values[key] = OPTIONS[key].metadata["read"](value)
-        except ValueError as error:
-            default = getattr(Options(), key)
-            hint = OPTIONS[key].metadata["hint"] or f"The default is {default!r}."
-            problems.append(_problem(Check.OPTION_VALUE, key, str(error), hint))
+    values, flaws = read_each(given, _READERS)
+    problems = [_unknown(flaw) if flaw.is_unknown else _refused(flaw) for flaw in flaws]
     options = replace(Options(), **values)
     return options, problems + list(_relations(options))
 
@@ -211,9 +214,16 @@ def _problem(check: Check, key: str, message: str, hint: str) -> Problem:
     return Problem(check=check, place=place, message=message, hint=hint)
 
 
-def _unknown(key: str) -> Problem:
-    message = f"is no known option{did_you_mean(key, OPTIONS)}"
-    return _problem(Check.UNKNOWN_OPTION, key, message, f"Known options: {listed(OPTIONS)}.")
+def _unknown(flaw: Flaw) -> Problem:
+    message = f"is no known option{did_you_mean(flaw.key, OPTIONS)}"
+    hint = f"Known options: {listed(OPTIONS)}."
+    return _problem(Check.UNKNOWN_OPTION, flaw.key, message, hint)
+
+
+def _refused(flaw: Flaw) -> Problem:
+    default = getattr(Options(), flaw.key)
+    hint = OPTIONS[flaw.key].metadata["hint"] or f"The default is {default!r}."
+    return _problem(Check.OPTION_VALUE, flaw.key, flaw.reason, hint)
 
 
 def _relations(options: Options) -> Iterator[Problem]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from ..formatting import format_duration
 from .declarations.values import (
     LONGEST_NAME,
     MOST_WHOLE,
@@ -31,32 +32,44 @@ CENTURY: Final = timedelta(days=36_500)
 """Longer durations lead to instants beyond the last year of the calendar."""
 
 
-def read_keys(
-    given: object,
-    readers: Mapping[str, Reader],
-    kind: str = "a dict",
-    fields: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
-    """Return the values of a dictionary, each read by the reader of its key.
+class Flaw(NamedTuple):
+    """A key that is unknown, or whose value is refused; ``reason`` is readable after its name."""
 
-    Args:
-        given: the dictionary.
-        readers: by key.
-        kind: what is accepted, for messages.
-        fields: other names of keys in the result.
-    """
-    if not isinstance(given, Mapping):
-        raise ValueError(f"must be {kind}, not {type(given).__name__}")
+    key: str
+    value: Any
+    reason: str
+    is_unknown: bool = False
+
+
+def read_each(
+    given: Mapping[Any, Any], readers: Mapping[str, Reader]
+) -> tuple[dict[str, Any], list[Flaw]]:
+    """Return the values of a dictionary, each read by the reader of its key, and the flaws."""
     values: dict[str, Any] = {}
+    flaws: list[Flaw] = []
     for key, value in given.items():
         if key not in readers:
             name = name_of_key(key)
-            tail = did_you_mean(name, readers) or f"; known keys: {listed(readers)}"
-            raise ValueError(f"has an unknown key `{name[:40]}`{tail}")
+            reason = f"is no known key{did_you_mean(name, readers)}"
+            flaws.append(Flaw(name, value, reason, is_unknown=True))
+            continue
         try:
-            values[(fields or {}).get(key, key)] = readers[key](value)
+            values[key] = readers[key](value)
         except ValueError as error:
-            raise ValueError(f"has a `{key}` that {error}") from None
+            flaws.append(Flaw(key, value, str(error)))
+    return values, flaws
+
+
+def read_keys(given: object, readers: Mapping[str, Reader], kind: str = "a dict") -> dict[str, Any]:
+    """Return the values of a dictionary without flaws; ``kind`` is what is accepted."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f"must be {kind}, not {type(given).__name__}")
+    values, flaws = read_each(given, readers)
+    for key, _, reason, is_unknown in flaws:
+        if is_unknown:
+            tail = did_you_mean(key, readers) or f"; known keys: {listed(readers)}"
+            raise ValueError(f"has an unknown key `{key[:40]}`{tail}")
+        raise ValueError(f"has a `{key}` that {reason}")
     return values
 
 
@@ -111,7 +124,8 @@ def _length(value: Any) -> timedelta:
 
 
 def _words(length: timedelta) -> str:
-    return f"{length.days} days" if length.days > 1 else f"{length.total_seconds():g} s"
+    words = format_duration(abs(length), units=4)
+    return f"-{words}" if length < ZERO else words
 
 
 def text(least: int = 1, most: int = LONGEST_NAME) -> Reader:

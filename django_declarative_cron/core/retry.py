@@ -13,14 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal, Protocol
 
 from .declarations.values import (
-    did_you_mean,
     in_short,
-    listed,
-    name_of_key,
     read_duration,
     write_duration,
 )
-from .readers import Reader, one_of, truth, whole
+from .readers import Flaw, Reader, one_of, read_each, truth, whole
 
 SHORTEST: Final = timedelta(seconds=1)
 """A delay of zero means the next poll, never a hot loop."""
@@ -177,27 +174,13 @@ def chance_of(*seed: object) -> float:
     return int.from_bytes(digest[:6]) / 2**48
 
 
-def read_policy(given: Mapping[str, Any]) -> tuple[RetryPolicy, dict[str, str]]:
+def read_policy(given: Mapping[str, Any]) -> tuple[RetryPolicy, list[Flaw]]:
     """Return ``options.retry`` merged over the defaults, and the flaws of its keys.
 
     A refused key keeps its default.
     """
-    values: dict[str, Any] = {}
-    flaws: dict[str, str] = {}
-    for key, value in given.items():
-        name = name_of_key(key)
-        try:
-            values[name] = _reader(name)(value)
-        except ValueError as error:
-            flaws[name] = str(error)
+    values, flaws = read_each(given, POLICY_KEYS)
     return RetryPolicy(**values), flaws
-
-
-def _reader(key: str) -> Reader:
-    if key in _READERS:
-        return _READERS[key]
-    tail = did_you_mean(key, _READERS) or f"; known keys: {listed(_READERS)}"
-    raise ValueError(f"is no known key{tail}")
 
 
 def _coefficient(value: Any) -> float:
@@ -226,7 +209,7 @@ def _errors(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-_READERS: Final[dict[str, Reader]] = {
+POLICY_KEYS: Final[dict[str, Reader]] = {
     "max_attempts": whole(0, MOST_ATTEMPTS),
     "initial_interval": _interval,
     "backoff_coefficient": _coefficient,

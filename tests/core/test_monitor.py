@@ -147,7 +147,7 @@ def test_a_run_may_take_as_long_as_its_timeout_lets_it() -> None:
         ({"sentry": 1}, "has a `sentry` that must be True or False"),
         ({"sentry": True, "api": "https://hc.example/api"}, "must have both of"),
         ({"sentrry": True}, "did you mean `sentry`"),
-        ({"sentry": True, "margin": 1}, "has a `margin` that must be from 60 s"),
+        ({"sentry": True, "margin": 1}, "has a `margin` that must be from 1 min"),
     ],
 )
 def test_an_invalid_value_is_explained_without_secrets(given: Any, words: str) -> None:

@@ -22,7 +22,7 @@ def seconds(*numbers: float) -> list[timedelta]:
 
 
 def test_the_defaults_are_those_of_the_specification() -> None:
-    assert read_policy({}) == (RetryPolicy(), {})
+    assert read_policy({}) == (RetryPolicy(), [])
     assert RetryPolicy().as_data() == {
         "max_attempts": 3,
         "initial_interval": "PT1S",
@@ -36,9 +36,9 @@ def test_the_defaults_are_those_of_the_specification() -> None:
 
 def test_what_is_given_goes_before_the_defaults() -> None:
     policy, flaws = read_policy({"max_attempts": 10, "on_exhaustion": "dead_letter"})
-    assert flaws == {}
+    assert flaws == []
     assert policy == RetryPolicy(max_attempts=10, on_exhaustion="dead_letter")
-    assert read_policy(json.loads(json.dumps(policy.as_data()))) == (policy, {})
+    assert read_policy(json.loads(json.dumps(policy.as_data()))) == (policy, [])
 
 
 def test_intervals_double_up_to_the_longest() -> None:
@@ -142,7 +142,7 @@ def test_an_error_goes_by_the_names_of_its_bases_too() -> None:
     [
         ({"max_attempt": 3}, "max_attempt", "did you mean `max_attempts`?"),
         ({"backoff": 3}, "backoff", "is no known key"),
-        ({7: 3}, "7", "known keys: `max_attempts`"),
+        ({7: 3}, "7", "is no known key"),
         ({"max_attempts": -1}, "max_attempts", "from 0 to 10000, not -1"),
         ({"max_attempts": True}, "max_attempts", "whole number"),
         ({"max_attempts": 2.0}, "max_attempts", "whole number"),
@@ -170,14 +170,14 @@ def test_what_is_wrong_is_told_and_keeps_its_default(
 ) -> None:
     policy, flaws = read_policy(given_)
     assert policy == RetryPolicy()
-    assert list(flaws) == [key]
-    assert told in flaws[key]
+    assert [flaw.key for flaw in flaws] == [key]
+    assert told in flaws[0].reason
 
 
 @pytest.mark.parametrize("coefficient", [1, 1000])
 def test_a_coefficient_may_be_a_whole_number(coefficient: int) -> None:
     policy, flaws = read_policy({"backoff_coefficient": coefficient, "jitter": False})
-    assert flaws == {}
+    assert flaws == []
     expected = 1 if coefficient == 1 else 300
     assert policy.delay(2, 0) == timedelta(seconds=expected)
 

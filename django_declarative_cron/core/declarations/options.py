@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from ...exceptions import echoed
-from ..readers import SECOND, ZERO, Reader, duration, text, whole
-from ..retry import FixedDelay, Retry, RetryPolicy, read_policy
+from ..readers import SECOND, ZERO, Reader, duration, read_each, text, whole
+from ..retry import POLICY_KEYS, FixedDelay, Retry, RetryPolicy, read_policy
 from .declaration import DEFAULT_QUEUE, LONGEST_SPREAD, MILLISECOND, Operating
 from .fields import judge_delay
 from .item import Item
@@ -20,7 +20,6 @@ from .values import (
     flaw_of_data,
     in_short,
     listed,
-    name_of_key,
     plain_text,
     read_duration,
     too_long,
@@ -55,9 +54,10 @@ def read_retry(item: Item, typed: Mapping[str, Any]) -> Retry:
         item.refuse_field(Check.RETRY_POLICY, _RETRY, given, reason, _RETRY_HINT)
         return RetryPolicy()
     policy, flaws = read_policy(given)
-    for key, flaw in flaws.items():
-        value = next(value for name, value in given.items() if name_of_key(name) == key)
-        item.refuse_field(Check.RETRY_POLICY, f"{_RETRY}.{key}", value, flaw, _RETRY_HINT)
+    for flaw in flaws:
+        hint = f"Known keys: {listed(POLICY_KEYS)}." if flaw.is_unknown else _RETRY_HINT
+        key = f"{_RETRY}.{flaw.key}"
+        item.refuse_field(Check.RETRY_POLICY, key, flaw.value, flaw.reason, hint)
     if not flaws and policy.initial_interval > policy.max_interval:
         message = "`options.retry`: max_interval cuts the first interval short already"
         item.warn(Check.RETRY_CAPPED, message, "Write a longer max_interval; the default is PT5M.")
@@ -66,19 +66,11 @@ def read_retry(item: Item, typed: Mapping[str, Any]) -> Retry:
 
 def read_job(item: Item, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return every accepted option except ``retry``; mistakes are reported to the item."""
-    values: dict[str, Any] = {}
-    for key, value in options.items():
-        name = name_of_key(key)
-        if name == "retry":
-            continue
-        if name not in JOB_OPTIONS:
-            reason = f"is no known key{did_you_mean(name, (*JOB_OPTIONS, 'retry'))}"
-            item.refuse_field(Check.UNKNOWN_KEY, f"options.{name}", value, reason, _HINT)
-            continue
-        try:
-            values[name] = JOB_OPTIONS[name].read(value)
-        except ValueError as error:
-            item.refuse_field(Check.KEY_VALUE, f"options.{name}", value, str(error), _HINT)
+    values, flaws = read_each(options, _READERS)
+    for flaw in flaws:
+        check = Check.UNKNOWN_KEY if flaw.is_unknown else Check.KEY_VALUE
+        item.refuse_field(check, f"options.{flaw.key}", flaw.value, flaw.reason, _HINT)
+    values.pop("retry", None)
     return values
 
 
@@ -146,7 +138,11 @@ JOB_OPTIONS: Final[Mapping[str, Option]] = {
     ),
     "backend": Option(text(), None, "alias of the Django Tasks backend in `TASKS`"),
 }
-_HINT: Final = f"Known options: {listed((*JOB_OPTIONS, 'retry'))}."
+_READERS: Final[Mapping[str, Reader]] = {
+    **{name: option.read for name, option in JOB_OPTIONS.items()},
+    "retry": lambda value: value,  # ``read_retry`` reads it.
+}
+_HINT: Final = f"Known options: {listed(_READERS)}."
 
 
 _MOST_FAILURES: Final = 10_000
