@@ -24,7 +24,6 @@ from .core.declarations.declaration import Declaration
 from .core.declarations.item import Declared
 from .core.declarations.problems import Check, Problem, Problems, UnresolvableError
 from .core.declarations.registration import read
-from .core.event_sink import Sink
 from .core.http_api import FORBIDDEN
 from .core.options import Options, read_options
 from .exceptions import RegistrationShapeError, class_of, words_of
@@ -236,24 +235,6 @@ def lenient_options() -> Options:
 def calendars() -> Calendars:
     """Return the calendars that tasks may name, except refused ones."""
     return Calendars(lenient_options().CALENDARS)
-
-
-def external_workers() -> bool:
-    """Return whether external workers may have types of their own, without reading all options."""
-    given = _given_options()
-    return isinstance(given, dict) and given.get("EXTERNAL_WORKERS") is True
-
-
-def event_sink() -> Sink | None:
-    """Return the receiver of events; without one, the other options are not read.
-
-    Raises:
-        ImproperlyConfigured: one is set, and an option is unknown or its value is refused.
-    """
-    given = _given_options()
-    if isinstance(given, dict) and given.get("EVENT_SINK") is None:
-        return None
-    return options().EVENT_SINK
 
 
 def posts_events() -> bool:

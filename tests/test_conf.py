@@ -441,12 +441,3 @@ def test_each_pause_is_longer_up_to_the_longest() -> None:
 
 
 # --- workers outside ---
-
-
-@pytest.mark.parametrize("given", [None, {}, {"EXTERNAL_WORKERS": False}, {"WORKERS": 3}])
-@pytest.mark.parametrize("is_on", [True, False])
-def test_whether_there_are_external_workers_is_what_the_options_say(
-    settings: Any, given: Any, is_on: bool
-) -> None:
-    settings.DECLARATIVE_CRON = {**(given or {}), "EXTERNAL_WORKERS": True} if is_on else given
-    assert conf.external_workers() is conf.lenient_options().EXTERNAL_WORKERS is is_on

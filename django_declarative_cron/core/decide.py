@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final, Literal
 
 from . import events
 from .events import TaskEvent, TaskRunStarted
@@ -38,10 +39,14 @@ from .overlap import (
 )
 from .retry import Retry
 from .schedule import Schedule
-from .start import Reason, cancelling, start, start_waiting
 from .state import Story, TaskState, last_paused
 
-__all__ = ["Decision", "Reason", "Story", "decide", "end_pause", "settle", "start_manually"]
+_OLDEST_PASS = timedelta(seconds=15)
+
+Reason = Literal["orphaned", "retry", "due", "boot", "manual", "backfill"]
+
+BACKFILL: Final = "backfill"
+"""The reason of runs that are independent of the schedule: pending occurrences stay pending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +153,14 @@ def start_manually(
 ) -> Story:
     """Start a task for an operator; due occurrences stay due."""
     owed = boot_unserved(story.state, "coalesced", now)
-    return start(cancelling(story.then(*owed), policy, active, now), "manual", None, now)
+    return _start(_cancelling(story.then(*owed), policy, active, now), "manual", None, now)
 
 
 def _manual(story: Story, now: datetime, policy: Policy, active: Sequence[ActiveRun]) -> Story:
     """Start a paused task only if an operator requested a run."""
     if story.state.run_requested_at is None or not may_start(story.state, policy):
         return story
-    return start(cancelling(story, policy, active, now), "manual", None, now)
+    return _start(_cancelling(story, policy, active, now), "manual", None, now)
 
 
 def _due(
@@ -183,7 +188,7 @@ def _due(
         story = story.then(*passed_over(state, schedule, occurrence, now, policy))
     if reason is None:
         return _next_in_line(story, reason, now, active)
-    return start(cancelling(story, policy, active, now), reason, occurrence, now)
+    return _start(_cancelling(story, policy, active, now), reason, occurrence, now)
 
 
 def _boot_since(state: TaskState) -> datetime | None:
@@ -238,7 +243,7 @@ def _held_up(
         return story
     reason = _reason(story.state, None, now)
     if reason in ("orphaned", "retry"):
-        return start(story, reason, None, now)
+        return _start(story, reason, None, now)
     return _next_in_line(story, reason, now, active)
 
 
@@ -247,8 +252,8 @@ def _next_in_line(
 ) -> Story:
     line = sorted((run for run in active if run.waiting), key=lambda run: run.scheduled_for)
     if line and story.state.pending_retry_until is None:
-        return start_waiting(story, line[0], now)
-    return start(story, "manual", None, now) if reason == "manual" else story
+        return _start_waiting(story, line[0], now)
+    return _start(story, "manual", None, now) if reason == "manual" else story
 
 
 def _queued(
@@ -291,3 +296,103 @@ def _reason(state: TaskState, occurrence: datetime | None, now: datetime) -> Rea
     if occurrence is not None:
         return "due"
     return "manual" if state.run_requested_at is not None else None
+
+
+def _start_waiting(story: Story, run: ActiveRun, now: datetime) -> Story:
+    """Start a waiting run."""
+    state = story.state
+    return story.then(
+        events.TaskRunStarted(
+            at=now,
+            task_name=state.name,
+            scheduled_time=run.scheduled_for,
+            actual_time=_dated(state, now),
+            reason=run.reason,
+            answers_request=state.run_requested_at is not None,
+            run_count=state.run_count + 1,
+            waited=run.run,
+        )
+    )
+
+
+def _cancelling(story: Story, policy: Policy, active: Sequence[ActiveRun], now: datetime) -> Story:
+    """Request the cancellation of the runs that a new run replaces."""
+    answer = decide_overlap(policy, active)
+    if not isinstance(answer, Start):
+        return story
+    name, waits = story.state.name, {run.run: run.waiting for run in active}
+    return story.then(
+        *(
+            events.TaskRunCancelRequested(
+                at=now, task_name=name, run=run, reason=policy, waits=waits[run]
+            )
+            for run in answer.cancels
+        )
+    )
+
+
+def _start(story: Story, reason: Reason, occurrence: datetime | None, now: datetime) -> Story:
+    """Start a run."""
+    state = story.state
+    repeats = occurrence is None and reason in ("retry", "orphaned")
+    started = events.TaskRunStarted(
+        at=now,
+        task_name=state.name,
+        scheduled_time=occurrence or _repeated(state, reason, now),
+        actual_time=_dated(state, now),
+        is_retry=reason == "retry",
+        reason=reason,
+        attempt=state.attempt + 1 if repeats else 1,
+        discharged_at=occurrence or (state.boot_at if reason == "boot" else None),
+        answers_request=state.run_requested_at is not None,
+        run_count=state.run_count + 1,
+    )
+    return story.then(*_retry_events(state, reason, now), started)
+
+
+def backfill(story: Story, occurrence: datetime, attempt: int, now: datetime) -> Story:
+    """Start a run of a past occurrence, independently of the schedule."""
+    state = story.state
+    return story.then(
+        events.TaskRunStarted(
+            at=now,
+            task_name=state.name,
+            scheduled_time=occurrence,
+            actual_time=_dated(state, now),
+            reason=BACKFILL,
+            attempt=attempt,
+            run_count=state.run_count + 1,
+        )
+    )
+
+
+def _dated(state: TaskState, now: datetime) -> datetime:
+    """Return the instant of a start, no earlier than the end of the previous run.
+
+    A tick may wait for the database while a run ends. An end that is further ahead is from before
+    the clock was set back.
+    """
+    freed = state.freed_at
+    return freed if freed is not None and now < freed <= now + _OLDEST_PASS else now
+
+
+def _repeated(state: TaskState, reason: Reason, now: datetime) -> datetime:
+    """Return the occurrence of a start without a new occurrence."""
+    if reason == "boot" and state.boot_at is not None:
+        return state.boot_at
+    if reason == "manual" or state.occurrence_at is None:
+        return now
+    return state.occurrence_at
+
+
+def _retry_events(state: TaskState, reason: Reason, now: datetime) -> tuple[events.TaskEvent, ...]:
+    name, pending = state.name, state.pending_retry_until
+    if reason == "retry":
+        return (events.TaskRetryStarted(at=now, task_name=name, retry_count=state.attempt),)
+    if pending is None:
+        return ()
+    return (
+        events.TaskRetryPreempted(
+            at=now, task_name=name, reason=reason, pending_retry_until=pending
+        ),
+    )

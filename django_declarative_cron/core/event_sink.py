@@ -4,23 +4,6 @@ Open Job Spec requires ``event`` and ``timestamp`` (002 Events), CloudEvents 1.0
 ``time`` and the rest of its context; both require ``data``. An envelope contains all of them: for
 CloudEvents, ``event`` and ``timestamp`` are extension attributes.
 
-======================  ============================================================
-event                   envelopes, in this order
-======================  ============================================================
-TaskRunWaiting          ``cron.triggered``, ``job.enqueued``
-TaskRunStarted          ``cron.triggered`` unless it was sent before, ``job.started``,
-                        or ``job.enqueued`` for external workers
-TaskRunFetched          ``job.started``
-TaskRunCompleted        ``job.completed``
-TaskRunFailed           ``job.failed``, then ``job.retrying`` if a retry follows, or
-                        ``job.discarded`` if the retry policy does not apply
-TaskRetriesExhausted    ``job.discarded``
-TaskRunInterrupted      ``job.retrying`` if it restarts, else ``job.cancelled``
-TaskRunCancelled        ``job.cancelled``
-TaskRunCancelRequested  ``job.cancelled`` if the run had not started
-TaskSkipped             ``cron.skipped``; ``cron.missed`` if there was no scheduler
-======================  ============================================================
-
 002 defines three reasons of ``cron.skipped`` and allows no others. For it, an occurrence that the
 follow-up of a run covers is an overlap. An occurrence that no scheduler evaluated was not
 skipped, so ``cron.missed`` is an additional type.

@@ -180,6 +180,14 @@ class Cause(StrEnum):
     REMOVED = "removed"
 
 
+_MISSED = {
+    "no_scheduler": Cause.NO_SCHEDULER,
+    "broken": Cause.WAS_BROKEN,
+    "held_up": Cause.HELD_UP,
+    "too_late": Cause.TOO_LATE,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer.
@@ -316,19 +324,13 @@ def _explained_by(facts: Facts, row: Row, occurrence: datetime) -> Answer:
     if row.outcome == "waiting":
         cause = Cause.WAITS_FOR_A_WORKER if row.is_offered else Cause.WAITS
         return Answer(cause, occurrence, row=row)
+    if row.reason in _MISSED:
+        return Answer(_MISSED[row.reason], occurrence, until=row.finished_at)
     match row.reason:
         case "disabled":
             return (
                 _paused(facts, occurrence) if facts.pauses else Answer(Cause.DISABLED, occurrence)
             )
-        case "no_scheduler":
-            return Answer(Cause.NO_SCHEDULER, occurrence, until=row.finished_at)
-        case "broken":
-            return Answer(Cause.WAS_BROKEN, occurrence, until=row.finished_at)
-        case "held_up":
-            return Answer(Cause.HELD_UP, occurrence, until=row.finished_at)
-        case "too_late":
-            return Answer(Cause.TOO_LATE, occurrence, until=row.finished_at)
         case "excluded":
             return Answer(Cause.EXCLUDED, occurrence, text=row.calendar)
         case "skip_next":

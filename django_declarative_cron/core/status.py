@@ -10,37 +10,29 @@ from .state import TaskState
 
 
 class Status(StrEnum):
-    """The statuses of a task, the most urgent first."""
+    """The statuses of a task, the most urgent first.
 
-    BROKEN = "broken"
-    INTERRUPTED = "interrupted"
-    RUNNING = "running"
-    WAITS_FOR_A_WORKER = "waits_for_a_worker"
-    DISABLED = "disabled"
-    PAUSED = "paused"
-    PAUSED_UNTIL = "paused_until"
-    OVERDUE = "overdue"
-    RETRYING = "retrying"
-    ACTIVE = "active"
+    Each has a symbol, so that colour is never the only sign.
+    """
 
-    @property
-    def symbol(self) -> str:
-        """Return a symbol, so that colour is never the only sign."""
-        return _SYMBOLS[self]
+    symbol: str
 
+    def __new__(cls, value: str, symbol: str = "") -> Status:
+        """Make a status of its value and its symbol."""
+        status = str.__new__(cls, value)
+        status._value_, status.symbol = value, symbol
+        return status
 
-_SYMBOLS = {
-    Status.BROKEN: "✖",
-    Status.INTERRUPTED: "↯",
-    Status.RUNNING: "▶",
-    Status.WAITS_FOR_A_WORKER: "⧗",
-    Status.DISABLED: "□",
-    Status.PAUSED: "■",
-    Status.PAUSED_UNTIL: "◧",
-    Status.OVERDUE: "▲",
-    Status.RETRYING: "↻",
-    Status.ACTIVE: "●",
-}
+    BROKEN = "broken", "✖"
+    INTERRUPTED = "interrupted", "↯"
+    RUNNING = "running", "▶"
+    WAITS_FOR_A_WORKER = "waits_for_a_worker", "⧗"
+    DISABLED = "disabled", "□"
+    PAUSED = "paused", "■"
+    PAUSED_UNTIL = "paused_until", "◧"
+    OVERDUE = "overdue", "▲"
+    RETRYING = "retrying", "↻"
+    ACTIVE = "active", "●"
 
 
 def status_of(

@@ -11,10 +11,10 @@ from django.db import connections
 from django.db.models import Case, F, QuerySet, Value, When
 
 from ..core import events
+from ..core.decide import BACKFILL
 from ..core.declarations.declaration import Declaration
 from ..core.declarations.runners import EXTERNAL
 from ..core.overlap import CONCURRENT, ActiveRun, Policy
-from ..core.start import BACKFILL
 from ..fields import InstantField
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import database, operator_actions

@@ -11,11 +11,11 @@ from typing import Any
 from django.db.models import Max, Q, QuerySet
 
 from ..core import events
-from ..core.decide import Decision, Story, end_pause, settle
+from ..core.decide import Decision, end_pause, settle
 from ..core.declarations.declaration import Declaration, offset_of
 from ..core.missed import with_causes
 from ..core.reconcile import Override, Plan, Stored
-from ..core.state import first_coming
+from ..core.state import Story, first_coming
 from ..exceptions import ScheduleTaskError, TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..signals import is_heard

@@ -14,10 +14,10 @@ from django.db.models.expressions import BaseExpression
 
 from ..conf import options
 from ..core import events
-from ..core.decide import Story, settle, start_manually
+from ..core.decide import BACKFILL, backfill, settle, start_manually
 from ..core.declarations.declaration import Declaration
 from ..core.decoding import StoredTerms
-from ..core.start import BACKFILL, backfill
+from ..core.state import Story
 from ..exceptions import TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..signals import publish_on_commit

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from ..conf import options
 from ..core import events
-from ..core.decide import Story, end_pause, settle
+from ..core.decide import end_pause, settle
 from ..core.missed import account, left_out, with_causes
 from ..core.next_run import bound
 from ..core.schedule import Schedule
-from ..core.state import TaskState
+from ..core.state import Story, TaskState
 from ..exceptions import TaskTryDeserializeError
 from ..models import ScheduledTask, TaskOverride, TaskRun
 from ..signals import publish_on_commit

@@ -47,7 +47,7 @@ def tell(
     told = list(told)
     if not any(map(_is_fresh, told)):
         return told
-    sink = conf.event_sink()
+    sink = conf.options().EVENT_SINK
     if sink is None and not is_sent_outside():
         return list(map(_Teller(held, None, (), runs, starts).name, told))
     runs = [*runs, *_runs_named(held.using, told, with_blocking=sink is not None)]

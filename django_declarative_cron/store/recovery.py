@@ -17,13 +17,13 @@ from django.db.models import (
     prefetch_related_objects,
 )
 
-from ..conf import external_workers
+from .. import conf
 from ..core import events
-from ..core.decide import Story, settle
+from ..core.decide import BACKFILL, settle
 from ..core.declarations.declaration import Declaration
 from ..core.liveness import Watch
 from ..core.repeated_failures import SUSPICIOUS
-from ..core.start import BACKFILL
+from ..core.state import Story
 from ..exceptions import DeclarativeCronError
 from ..models import Origin, Outcome, ScheduledTask, SchedulerInstance, TaskRun
 from . import active_runs, bulk_update, database, outbox, rows
@@ -95,7 +95,7 @@ def expire(
     held: LockedDeployment, now: datetime, due: Sequence[ScheduledTask]
 ) -> list[events.Event]:
     """End the runs of external workers with expired reservations."""
-    if not (external_workers() or any(is_external(row) for row in due)):
+    if not (conf.options().EXTERNAL_WORKERS or any(is_external(row) for row in due)):
         return []
     silent = held.runs.filter(
         ACTIVE,

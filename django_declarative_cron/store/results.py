@@ -16,11 +16,11 @@ from typing import Any
 from django.db import DataError, IntegrityError, OperationalError, connections, transaction
 
 from ..core import events
-from ..core.decide import Story, settle
+from ..core.decide import BACKFILL, settle
 from ..core.declarations.declaration import Declaration
 from ..core.repeated_failures import too_many
 from ..core.retry import Retried, Retry, chance_of
-from ..core.start import BACKFILL
+from ..core.state import Story
 from ..exceptions import DeclarativeCronError
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import active_runs, bulk_update, database, operator_actions, outbox, rows

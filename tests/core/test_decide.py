@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from django_declarative_cron.core import events
-from django_declarative_cron.core.decide import Decision, Story, decide, settle
+from django_declarative_cron.core.decide import Decision, decide, settle
 from django_declarative_cron.core.next_run import BELIEVABLE
 from django_declarative_cron.core.overlap import POLICIES, ActiveRun, Policy
 from django_declarative_cron.core.retry import FixedDelay
 from django_declarative_cron.core.schedule import Schedule
-from django_declarative_cron.core.state import TaskState, apply
+from django_declarative_cron.core.state import Story, TaskState, apply
 from django_declarative_cron.cron import parse
 
 RETRY = FixedDelay(timedelta(minutes=5))

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.core import decide, events, missed
-from django_declarative_cron.core.decide import Story
 from django_declarative_cron.core.retry import FixedDelay
-from django_declarative_cron.core.state import TaskState
+from django_declarative_cron.core.state import Story, TaskState
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.store import apply_plan, claims, operator_actions, results, rows
 
