@@ -72,9 +72,6 @@ class Asked:
     def calendar_of(self, day: date) -> str:
         """Return the name of the first calendar that excludes a day, or an empty text.
 
-        Args:
-            day: as the clocks of the task's zone show it.
-
         Raises:
             CalendarError: a calendar does not answer.
         """
@@ -122,9 +119,6 @@ def is_file(source: Source) -> bool:
 
 def flaw_of_file(path: Path) -> str | None:
     """Return why a file can never be a calendar of days, or ``None``.
-
-    Args:
-        path: of a file in the iCalendar format.
 
     Raises:
         OSError: the file cannot be read.

@@ -228,10 +228,7 @@ class Targets:
 def again(text: str, *, is_command: bool, is_from_outside: bool) -> Target:
     """Resolve in another process the target that a text was taken from.
 
-    Args:
-        text: of the target.
-        is_command: ``True`` for a management command.
-        is_from_outside: it came over HTTP: only a registered type is found (CRON-04).
+    For a text that came over HTTP, only a registered type is found (CRON-04).
 
     Raises:
         UnresolvableError: it is not there.
@@ -241,11 +238,7 @@ def again(text: str, *, is_command: bool, is_from_outside: bool) -> Target:
 
 
 def preload(texts: Iterable[str]) -> None:
-    """Import the modules of targets; import errors are reported when a target is called.
-
-    Args:
-        texts: of targets of settings that are no management commands.
-    """
+    """Import the modules of targets; import errors are reported when a target is called."""
     for text in texts:
         with suppress(UnresolvableError):
             again(text, is_command=False, is_from_outside=False)

@@ -43,12 +43,7 @@ class LazyValueError(Exception):
 
 
 def evaluated(value: Any) -> Any:
-    """Return a value of the settings with lazy values in it evaluated; the same where none is.
-
-    Args:
-        value: of any kind, such as a list with a ``SimpleLazyObject`` or a lazy translation; a
-            list may contain itself, and more than once.
-    """
+    """Return a value of the settings with lazy values in it evaluated; the same where none is."""
     return _evaluated(value, 0, {})
 
 
@@ -93,10 +88,6 @@ def _evaluated_lazy(value: Any, depth: int, known: dict[int, Any]) -> Any:
 def declarations(registrations: object, *, time_zone: str | None = None) -> list[Declaration]:
     """Return the declarations of registrations, from settings or an argument of ``initialize``.
 
-    Args:
-        registrations: a list of 4-tuples and dicts; callables of any kind are accepted.
-        time_zone: IANA name for 4-tuples; ``settings.TIME_ZONE`` unless given.
-
     Raises:
         DeclarativeCronError: the first mistake, by the kind that 001 Registration
             Validation Errors names for it. A note on the error has the place and the fix.
@@ -107,20 +98,12 @@ def declarations(registrations: object, *, time_zone: str | None = None) -> list
 
 
 def posted(entry: Mapping[str, Any]) -> tuple[Declaration | None, list[Problem]]:
-    """Return the declaration of a task that is registered over HTTP, and all mistakes.
-
-    Args:
-        entry: in the form of an item of ``SCHEDULED_TASKS``, JSON-native.
-    """
+    """Return the declaration of a task that is registered over HTTP, and all mistakes."""
     return _one(entry, Types(external=options().EXTERNAL_WORKERS), stop_at_first=False)
 
 
 def stored(entry: object, *, is_external: bool = False) -> Declaration:
     """Return the declaration of a posted task from its row.
-
-    Args:
-        entry: as it was posted.
-        is_external: it was accepted for external workers.
 
     Raises:
         DeclarativeCronError: this process does not have its type, or the text is damaged.
@@ -143,20 +126,12 @@ def _one(
 
 
 def problems(registrations: object) -> list[Problem]:
-    """Return all mistakes in registrations, as system checks report them.
-
-    Args:
-        registrations: as written in settings; callables must be importable by name.
-    """
+    """Return all mistakes in registrations; callables must be importable by name."""
     return survey(registrations)[1]
 
 
 def survey(registrations: object) -> tuple[list[Declared], list[Problem]]:
-    """Return the acceptable declarations and all mistakes, without raising.
-
-    Args:
-        registrations: as written in settings; callables must be importable by name.
-    """
+    """Return the acceptable declarations and all mistakes, without raising."""
     problems, targets = Problems(stop_at_first=False), Targets(importable_only=True)
     source = "SCHEDULED_TASKS"
     given = evaluated(registrations)
@@ -169,9 +144,6 @@ def project_zone(name: str | None = None) -> ZoneInfo:
 
     A name without a slash, such as ``GMT``, is accepted, because Django accepts it. If
     ``settings.TIME_ZONE`` is ``None``, the zone is UTC.
-
-    Args:
-        name: replaces ``settings.TIME_ZONE``.
 
     Raises:
         UnresolvableError: the installed time zone database does not have it.

@@ -38,9 +38,6 @@ def words_of(cause: BaseException) -> str:
 
     The cause itself is for ``details``; a message may be shown to anybody
     (001 Error Throwing Guarantees).
-
-    Args:
-        cause: any exception, whatever its text is.
     """
     text = text_of(cause, whole_words=True)
     lines = [] if text == _UNREADABLE else text.split("\n")
@@ -54,10 +51,6 @@ def safe(text: str, keep: str = "") -> str:
 
     They could forge a log line, or change how a terminal shows everything after them
     (003 Input Validation).
-
-    Args:
-        text: from a user, an exception or the database.
-        keep: control characters that stay, such as line breaks.
     """
     if text.isprintable():
         return text
@@ -67,11 +60,7 @@ def safe(text: str, keep: str = "") -> str:
 
 
 def echoed(text: str) -> str:
-    """Return the beginning of a text that may be of any length.
-
-    Args:
-        text: a refused value, for a message.
-    """
+    """Return the beginning of a text that may be of any length."""
     return text if len(text) <= LONGEST_ECHO else f"{text[:LONGEST_ECHO]}…"
 
 
@@ -112,11 +101,8 @@ def class_of(error: BaseException) -> str:
 def text_of(error: BaseException, *, whole_words: bool = False) -> str:
     """Return the text of any exception: its beginning and its end where it is long.
 
-    An argument of tens of megabytes is cut before Python builds the text of it.
-
-    Args:
-        error: any exception.
-        whole_words: begin the end with a word, because the rest of a secret is not recognised.
+    An argument of tens of megabytes is cut before Python builds the text of it. With
+    ``whole_words`` the end begins with a word, because the rest of a secret is not recognised.
     """
     try:
         text = _words(error)
@@ -160,11 +146,7 @@ def _is_long(value: Any) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """Replace logins in URLs, and values after words such as ``password=``.
-
-    Args:
-        text: of a line or a few.
-    """
+    """Replace logins in URLs, and values after words such as ``password=``."""
     return _SECRET.sub(r"\1\2***", _LOGIN.sub("://***@", text))
 
 

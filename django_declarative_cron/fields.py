@@ -162,22 +162,14 @@ class NameField(models.CharField):  # type: ignore[type-arg]
 
 
 def as_utc(value: datetime) -> datetime:
-    """Express an instant in UTC; a naive value is read in the project's zone.
-
-    Args:
-        value: aware, or naive in ``settings.TIME_ZONE``.
-    """
+    """Express an instant in UTC; a naive value is read in the project's zone."""
     if timezone.is_naive(value):
         value = timezone.make_aware(value, timezone.get_default_timezone())
     return value.astimezone(UTC)
 
 
 def from_count(microseconds: int) -> datetime:
-    """Return the instant so many microseconds after the beginning of 1970.
-
-    Args:
-        microseconds: as PostgreSQL counts them where the project has no ``USE_TZ``.
-    """
+    """Return the instant so many microseconds after the beginning of 1970."""
     return _EPOCH + timedelta(microseconds=microseconds)
 
 

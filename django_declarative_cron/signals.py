@@ -219,12 +219,7 @@ _LINES: Mapping[str, tuple[int, str]] = {
 
 
 def log_line(name: str, **values: Any) -> None:
-    """Log one of the lines that report no event; never raise.
-
-    Args:
-        name: of the line.
-        values: of its template.
-    """
+    """Log one of the lines that report no event; never raise."""
     level, template = _LINES[name]
     plain = {key: _plain(value) for key, value in values.items()}
     with suppress(Exception):
@@ -235,11 +230,6 @@ def report(doing: str, error: BaseException, then: str = "it is tried again") ->
     """Log a failure that does not end the scheduler, with its traceback the first time.
 
     A failure that repeats is logged at intervals that double up to one minute.
-
-    Args:
-        doing: the work that failed.
-        error: the cause.
-        then: the consequence.
     """
     _log_failure(f"{doing} failed; {then}", error)
 

@@ -34,12 +34,7 @@ class DayRule(NamedTuple):
         return _SPELLED[self.kind].format(self.value, self.nth)
 
     def days(self, length: int, first: int) -> int:
-        """Return the days of a month that the rule names.
-
-        Args:
-            length: of the month, in days.
-            first: the weekday of its first day, Sunday as 0.
-        """
+        """Return the days of a month that the rule names; ``first`` is the weekday of its first."""
         match self.kind:
             case "last":
                 day = length
@@ -119,13 +114,7 @@ def _length_of(year: int, month: int) -> int:
 
 
 def days_named(masks: Masks, length: int, first: int) -> int:
-    """Return the days of a month that the two day fields name together.
-
-    Args:
-        masks: the parsed fields.
-        length: of the month, in days.
-        first: the weekday of its first day, Sunday as 0.
-    """
+    """Return the days of a month that the two day fields name; ``first`` is its first weekday."""
     by_day, by_weekday = masks.days, masks.weekdays * _SIX_WEEKS >> first << 1
     for rule in masks.day_rules:
         by_day |= rule.days(length, first)

@@ -24,11 +24,6 @@ def refusal(
     The message shows the beginning of a long expression; ``details`` has all of it.
     The reason code is in the attribute ``code``, its character, from 0, in ``position``, and
     the replacement in ``fix``; the posix grammar sets only the first.
-
-    Args:
-        expression: the given value, of any type.
-        error: the error of the grammar.
-        dialect: the dialect of the grammar.
     """
     reason = error.message
     hint = _hint(expression, error.code, dialect)

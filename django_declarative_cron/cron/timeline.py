@@ -162,9 +162,6 @@ class _FixedTimeline(Timeline):
 def timeline_of(zone: tzinfo) -> Timeline:
     """Return the timeline of a zone, the same one each time.
 
-    Args:
-        zone: a ``ZoneInfo``, or ``datetime.UTC``.
-
     Raises:
         TypeError: for anything else.
     """

@@ -133,24 +133,13 @@ def _most_alike(wanted: str) -> str | None:
 
 
 def is_shown_twice(instant: datetime, zone: tzinfo) -> bool:
-    """Return whether the local time of an instant occurs twice in a zone.
-
-    Args:
-        instant: aware.
-        zone: the time zone.
-    """
+    """Return whether the local time of an instant occurs twice in a zone."""
     local = instant.astimezone(zone)
     return local.replace(fold=1 - local.fold).utcoffset() != local.utcoffset()
 
 
 def next_transitions(zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Transition]:
-    """Yield the changes of a zone's offset after ``start`` and not after ``end``.
-
-    Args:
-        zone: the zone.
-        start: aware.
-        end: aware.
-    """
+    """Yield the changes of a zone's offset after ``start`` and not after ``end``."""
     low, high = to_second(start) + 1, to_second(end)
     for span in timeline_of(zone).spans(low, high):
         if span.start >= low and span.before != span.offset:
