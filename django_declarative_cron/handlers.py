@@ -27,8 +27,6 @@ from .core.declarations import values
 from .core.declarations.problems import Check, Problem
 from .exceptions import InvalidRegistrationError
 
-__all__ = ["discover", "find", "handler", "known", "nearest", "problems"]
-
 LONGEST_TYPE: Final = 255
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -48,46 +46,29 @@ def flaw_of_type(name: object) -> str | None:
     return f"must be {form}, such as report.generate, found {name!r}"
 
 
-class Handlers:
-    """A registry of functions by type."""
+_by_type: Final[dict[str, Callable[..., Any]]] = {}
 
-    def __init__(self) -> None:
-        self._by_type: dict[str, Callable[..., Any]] = {}
 
-    def register(self, name: str) -> Callable[[Handler], Handler]:
-        """Return a decorator that registers a function for a type and returns it unchanged.
+def handler(name: str) -> Callable[[Handler], Handler]:
+    """Return a decorator that registers a function for a type and returns it unchanged.
 
-        Raises:
-            InvalidRegistrationError: the name is refused, or another function has it.
-        """
-        flaw = flaw_of_type(name)
-        if flaw is not None:
-            raise InvalidRegistrationError("type", name, flaw)
+    Raises:
+        InvalidRegistrationError: the name is refused, or another function has it.
+    """
+    flaw = flaw_of_type(name)
+    if flaw is not None:
+        raise InvalidRegistrationError("type", name, flaw)
 
-        def take(function: Handler) -> Handler:
-            other = self._by_type.setdefault(name, function)
-            # Reloading a module makes a new object of the same function.
-            if _path(other) != _path(function):
-                both = f"of {'.'.join(_path(function))} is taken by {'.'.join(_path(other))}"
-                raise InvalidRegistrationError("type", name, f"{name!r} {both}")
-            self._by_type[name] = function
-            return function
+    def take(function: Handler) -> Handler:
+        other = _by_type.setdefault(name, function)
+        # Reloading a module makes a new object of the same function.
+        if _path(other) != _path(function):
+            both = f"of {'.'.join(_path(function))} is taken by {'.'.join(_path(other))}"
+            raise InvalidRegistrationError("type", name, f"{name!r} {both}")
+        _by_type[name] = function
+        return function
 
-        return take
-
-    def find(self, name: str) -> Callable[..., Any] | None:
-        """Return the function of a type, or ``None``."""
-        return self._by_type.get(name)
-
-    def nearest(self, name: str) -> str | None:
-        """Return the most similar registered type, or ``None``."""
-        return values.nearest(name, self._by_type)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._by_type))
-
-    def __len__(self) -> int:
-        return len(self._by_type)
+    return take
 
 
 def _path(function: Callable[..., Any]) -> tuple[str, str]:
@@ -97,29 +78,26 @@ def _path(function: Callable[..., Any]) -> tuple[str, str]:
 
 MODULE: Final = "tasks"
 
-_handlers: Final = Handlers()
 _turn: Final = threading.RLock()
 _imports: Final[dict[str, Exception | None]] = {}
-
-handler = _handlers.register
 
 
 def find(name: str) -> Callable[..., Any] | None:
     """Return the function of a type such as ``report.generate``, or ``None`` (CRON-04)."""
     discover()
-    return _handlers.find(name)
+    return _by_type.get(name)
 
 
 def known() -> list[str]:
     """Return the types that this process has functions for."""
     discover()
-    return list(_handlers)
+    return sorted(_by_type)
 
 
 def nearest(name: str) -> str | None:
     """Return the most similar registered type, or ``None``."""
     discover()
-    return _handlers.nearest(name)
+    return values.nearest(name, _by_type)
 
 
 def discover() -> None:

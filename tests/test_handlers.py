@@ -16,7 +16,7 @@ import django_declarative_cron
 from django_declarative_cron import checks, conf, handlers
 from django_declarative_cron.core.declarations.problems import Check
 from django_declarative_cron.exceptions import InvalidRegistrationError
-from django_declarative_cron.handlers import Handlers, flaw_of_type
+from django_declarative_cron.handlers import flaw_of_type, handler
 
 from .http.reports import tasks as reports
 
@@ -115,61 +115,64 @@ def test_looking_for_types_asks_no_database() -> None:
 
 
 @pytest.fixture
-def registry() -> Handlers:
-    return Handlers()
+def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Return an empty registry, which the functions of the module use."""
+    handlers.discover()
+    monkeypatch.setattr(handlers, "_by_type", {})
+    return handlers._by_type
 
 
-def test_a_registered_function_is_found_and_left_as_it_is(registry: Handlers) -> None:
-    @registry.register("report.generate")
+def test_a_registered_function_is_found_and_left_as_it_is(registry: dict[str, Any]) -> None:
+    @handler("report.generate")
     def generate(kind: str) -> str:
         return kind * 2
 
-    assert registry.find("report.generate") is generate
+    assert handlers.find("report.generate") is generate
     assert generate("a") == "aa"
-    assert (list(registry), len(registry)) == (["report.generate"], 1)
+    assert handlers.known() == ["report.generate"]
 
 
-def test_one_function_may_answer_to_several_types(registry: Handlers) -> None:
-    @registry.register("cache.warm")
-    @registry.register("cache.fill")
+def test_one_function_may_answer_to_several_types(registry: dict[str, Any]) -> None:
+    @handler("cache.warm")
+    @handler("cache.fill")
     async def warm() -> int:
         return 1
 
-    assert list(registry) == ["cache.fill", "cache.warm"]
+    assert handlers.known() == ["cache.fill", "cache.warm"]
     assert asyncio.run(warm()) == 1
 
 
-def test_what_was_not_registered_is_not_found(registry: Handlers) -> None:
-    registry.register("report.generate")(len)
+def test_what_was_not_registered_is_not_found(registry: dict[str, Any]) -> None:
+    handler("report.generate")(len)
     for name in ("report", "os.system", "report.generate.x", "Report.generate", ""):
-        assert registry.find(name) is None
-    assert registry.nearest("report.genrate") == "report.generate"
-    assert registry.nearest("os.system") is None
+        assert handlers.find(name) is None
+    assert handlers.nearest("report.genrate") == "report.generate"
+    assert handlers.nearest("os.system") is None
 
 
-def test_a_module_that_is_loaded_anew_may_register_again(registry: Handlers) -> None:
+def test_a_module_that_is_loaded_anew_may_register_again(registry: dict[str, Any]) -> None:
     def load() -> Any:
-        @registry.register("report.generate")
+        @handler("report.generate")
         def generate() -> None: ...
 
         return generate
 
     first, second = load(), load()
     assert first is not second
-    assert registry.find("report.generate") is second
+    assert handlers.find("report.generate") is second
 
 
-def test_another_function_cannot_take_a_type(registry: Handlers) -> None:
-    registry.register("report.generate")(len)
+def test_another_function_cannot_take_a_type(registry: dict[str, Any]) -> None:
+    handler("report.generate")(len)
     with pytest.raises(InvalidRegistrationError, match=r"is taken by builtins\.len"):
-        registry.register("report.generate")(max)
-    assert registry.find("report.generate") is len
+        handler("report.generate")(max)
+    assert handlers.find("report.generate") is len
 
 
-def test_two_callables_without_a_name_are_told_apart(registry: Handlers) -> None:
-    registry.register("report.generate")(partial(len, "a"))
+def test_two_callables_without_a_name_are_told_apart(registry: dict[str, Any]) -> None:
+    handler("report.generate")(partial(len, "a"))
     with pytest.raises(InvalidRegistrationError, match="is taken by"):
-        registry.register("report.generate")(partial(len, "b"))
+        handler("report.generate")(partial(len, "b"))
 
 
 @pytest.mark.requirement("002 CRON-04")
@@ -189,8 +192,10 @@ def test_names_of_types(name: str) -> None:
         (len, "a text, not builtin"),
     ],
 )
-def test_other_values_are_refused_with_the_form(name: Any, told: str, registry: Handlers) -> None:
+def test_other_values_are_refused_with_the_form(
+    name: Any, told: str, registry: dict[str, Any]
+) -> None:
     assert told in (flaw_of_type(name) or "")
     with pytest.raises(InvalidRegistrationError, match=told) as caught:
-        registry.register(name)
+        handler(name)
     assert (caught.value.details["field"], len(registry)) == ("type", 0)

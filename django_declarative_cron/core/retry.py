@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from .declarations.values import (
     in_short,
@@ -220,22 +220,6 @@ POLICY_KEYS: Final[dict[str, Reader]] = {
 }
 
 
-class Retry(Protocol):
-    """A rule that dates the next attempt; time and chance are arguments."""
-
-    @property
-    def max_attempts(self) -> int | None:
-        """Return the maximum number of attempts, ``None`` for no limit."""
-
-    def after(
-        self, finished_at: datetime, attempt: int, errors: Iterable[str], chance: float
-    ) -> Retried:
-        """Return the consequence of a failure."""
-
-    def latest_retry_at(self, now: datetime) -> datetime:
-        """Return the latest retry instant that a failure up to ``now`` can have set."""
-
-
 @dataclass(frozen=True, slots=True)
 class FixedDelay:
     """Retry after one delay without limit (001 From Running to AwaitingRetry).
@@ -262,3 +246,7 @@ class FixedDelay:
             return now + (self.delay or SHORTEST)
         except OverflowError:
             return datetime.max.replace(tzinfo=now.tzinfo)
+
+
+Retry = FixedDelay | RetryPolicy
+"""A rule that dates the next attempt; time and chance are arguments."""

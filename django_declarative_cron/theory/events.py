@@ -85,14 +85,6 @@ class Registration:
     overlap_policy: str = field(default="coalesce", compare=False)
     retry: str = field(default="", compare=False)
     leaves_out: str = field(default="", compare=False)
-    _hash: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        told_apart_by = (self.name, self.cron, self.timezone, self.retry_delay, self.offset)
-        object.__setattr__(self, "_hash", hash(told_apart_by))
-
-    def __hash__(self) -> int:
-        return self._hash
 
     @property
     def governed(self) -> bool:

@@ -54,7 +54,7 @@ def asked(command: str, client: Client, **words: str) -> Any:
 def test_every_command_is_answered_well(
     db: None, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(handlers._handlers._by_type, "report.daily", reports.generate)
+    monkeypatch.setitem(handlers._by_type, "report.daily", reports.generate)
     settings.ROOT_URLCONF = "tests.http.urls"
     settings.DECLARATIVE_CRON = {"EXTERNAL_WORKERS": True}
     sim = Simulation(start="2024-01-01T10:10:30Z", time_zone="UTC")

@@ -186,10 +186,8 @@ class Declaration:
     @property
     def retry_delay_ms(self) -> int:
         """Return the first retry delay in milliseconds, as the log contract spells it."""
-        delay = self.retry_delay
-        if delay is None:
-            policy = self.retry if isinstance(self.retry, RetryPolicy) else RetryPolicy()
-            delay = policy.initial_interval
+        retry = self.retry
+        delay = retry.delay if isinstance(retry, FixedDelay) else retry.initial_interval
         return delay // MILLISECOND
 
     @property
