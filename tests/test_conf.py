@@ -438,6 +438,3 @@ def test_each_pause_is_longer_up_to_the_longest() -> None:
     assert round(pauses[-1]) == 3600
     assert backoff(1, 0.0, longest) == timedelta(seconds=1)
     assert backoff(10_000, 0.0, longest) == longest / 2
-
-
-# --- workers outside ---
