@@ -199,12 +199,7 @@ class RegistrationsNotArrayError(DeclarativeCronError):
 
 
 class RegistrationShapeError(DeclarativeCronError):
-    """Raised for a registration of the wrong length or with parts of the wrong type.
-
-    Args:
-        index: position in the list, from 0.
-        received: the item as it was given.
-    """
+    """Raised for a registration of the wrong length or with parts of the wrong type."""
 
     def __init__(self, index: int, received: Any) -> None:
         super().__init__(
@@ -215,13 +210,7 @@ class RegistrationShapeError(DeclarativeCronError):
 
 
 class InvalidRegistrationError(DeclarativeCronError):
-    """Raised for a registration with the right shape and invalid content.
-
-    Args:
-        field: the invalid key or part.
-        value: its value.
-        reason: the mistake and its fix.
-    """
+    """Raised for a registration with the right shape and invalid content."""
 
     def __init__(self, field: str, value: Any, reason: str, *, task: str | None = None) -> None:
         where = f'Invalid registration "{task}"' if task else "Invalid registration"
@@ -247,13 +236,7 @@ class _CronExpressionError(DeclarativeCronError):
 
 
 class InvalidCronExpressionError(_CronExpressionError):
-    """Raised for a text that is not a cron expression (001 Cron Expression Parsing Errors).
-
-    Args:
-        expression: the text as it was given.
-        field: expression, second, minute, hour, day, month or weekday.
-        reason: the mistake.
-    """
+    """Raised for a text that is not a cron expression (001 Cron Expression Parsing Errors)."""
 
 
 class CronExpressionInvalidError(_CronExpressionError):
@@ -261,26 +244,14 @@ class CronExpressionInvalidError(_CronExpressionError):
 
 
 class FieldParseError(DeclarativeCronError):
-    """Raised for one field of a cron expression.
-
-    Args:
-        message: the mistake.
-        field_value: the text of the field.
-        field_name: minute, hour, day, month or weekday.
-    """
+    """Raised for one field of a cron expression."""
 
     def __init__(self, message: str, field_value: str, field_name: str) -> None:
         super().__init__(message, fieldValue=field_value, fieldName=field_name)
 
 
 class CronCalculationError(DeclarativeCronError):
-    """Raised if the next occurrence of a valid expression cannot be calculated.
-
-    Args:
-        expression: the text of the expression.
-        current_time: the instant of the question, ISO 8601.
-        cause: the error underneath.
-    """
+    """Raised if the next occurrence of a valid expression cannot be calculated."""
 
     def __init__(self, expression: str, current_time: str, cause: BaseException) -> None:
         super().__init__(
@@ -292,12 +263,7 @@ class CronCalculationError(DeclarativeCronError):
 
 
 class CalendarError(DeclarativeCronError):
-    """Raised if a calendar does not answer whether it excludes a day.
-
-    Args:
-        calendar: its name.
-        reason: the mistake, readable after "calendar 'holidays'".
-    """
+    """Raised if a calendar does not answer whether it excludes a day."""
 
     def __init__(self, calendar: str, reason: str) -> None:
         super().__init__(
@@ -306,24 +272,14 @@ class CalendarError(DeclarativeCronError):
 
 
 class NegativeRetryDelayError(DeclarativeCronError):
-    """Raised for a negative retry delay.
-
-    Args:
-        retry_delay_ms: the delay as given, in milliseconds.
-    """
+    """Raised for a negative retry delay."""
 
     def __init__(self, retry_delay_ms: float) -> None:
         super().__init__("Retry delay must be non-negative", retryDelayMs=retry_delay_ms)
 
 
 class ScheduleTaskError(DeclarativeCronError):
-    """Raised if scheduling failed; nothing has changed.
-
-    Args:
-        name: the failing task, or the deployment if no single task failed.
-        cron_expression: its cron expression, or empty.
-        cause: the error underneath.
-    """
+    """Raised if scheduling failed; nothing has changed."""
 
     def __init__(self, name: str, cron_expression: str, cause: BaseException) -> None:
         super().__init__(
@@ -340,11 +296,7 @@ class ScheduleTaskError(DeclarativeCronError):
 
 
 class StopSchedulerError(DeclarativeCronError):
-    """Raised if the shutdown failed.
-
-    Args:
-        cause: the error underneath.
-    """
+    """Raised if the shutdown failed."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(f"Failed to stop scheduler: {words_of(cause)}", cause=cause)
@@ -365,14 +317,7 @@ class TaskMissingFieldError(TaskTryDeserializeError):
 
 
 class TaskInvalidTypeError(TaskTryDeserializeError):
-    """Raised for a stored field of the wrong type.
-
-    Args:
-        field: name of the field, camel case as in the specification.
-        value: the stored value.
-        expected: the type it should have.
-        actual: the type it has; the name of its class unless given.
-    """
+    """Raised for a stored field of the wrong type."""
 
     def __init__(self, field: str, value: Any, expected: str, actual: str | None = None) -> None:
         actual = actual or type(value).__name__
@@ -398,12 +343,7 @@ class TaskInvalidValueError(TaskTryDeserializeError):
 
 
 class TaskInvalidStructureError(TaskTryDeserializeError):
-    """Raised for a stored task state that is not an object.
-
-    Args:
-        value: the stored value.
-        actual: its type; the name of its class unless given.
-    """
+    """Raised for a stored task state that is not an object."""
 
     def __init__(self, value: Any, actual: str | None = None) -> None:
         actual = actual or type(value).__name__
@@ -411,12 +351,7 @@ class TaskInvalidStructureError(TaskTryDeserializeError):
 
 
 class TaskListMismatchError(DeclarativeCronError):
-    """Raised if the stored tasks are not those the scheduler expects.
-
-    Args:
-        expected: names of the declared tasks.
-        actual: names of the stored ones.
-    """
+    """Raised if the stored tasks are not those the scheduler expects."""
 
     def __init__(self, expected: Iterable[str], actual: Iterable[str]) -> None:
         expected, actual = sorted(expected), sorted(actual)

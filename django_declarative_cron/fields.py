@@ -97,7 +97,7 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         # A count cannot be taken for what nobody asked to be counted: a row that another's SQL
         # found, and what a statement gives back of that which it wrote, are local times.
         if isinstance(value, int):
-            return from_count(value)
+            return _EPOCH + timedelta(microseconds=value)
         return self.from_db_value(value, expression, connection)
 
 
@@ -168,15 +168,6 @@ def as_utc(value: datetime) -> datetime:
     return value.astimezone(UTC)
 
 
-def from_count(microseconds: int) -> datetime:
-    """Return the instant so many microseconds after the beginning of 1970."""
-    return _EPOCH + timedelta(microseconds=microseconds)
-
-
 def _is_counted(connection: BaseDatabaseWrapper) -> bool:
-    return connection.vendor == "postgresql" and timezone_is_dropped(connection)
-
-
-def timezone_is_dropped(connection: BaseDatabaseWrapper) -> bool:
-    """Return whether the connection returns naive datetimes (``USE_TZ`` is off)."""
-    return connection.timezone is None
+    # Without ``USE_TZ``, the connection returns naive datetimes.
+    return connection.vendor == "postgresql" and connection.timezone is None
