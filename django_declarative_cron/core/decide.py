@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from . import events
 from .events import TaskEvent, TaskRunStarted
@@ -68,6 +68,15 @@ class Decision:
     wake_at: datetime | None
 
 
+class _Case(NamedTuple):
+    """What a decision depends on besides the state."""
+
+    schedule: Schedule
+    now: datetime
+    policy: Policy
+    active: Sequence[ActiveRun]
+
+
 def decide(
     state: TaskState,
     schedule: Schedule,
@@ -83,12 +92,13 @@ def decide(
         CalendarError: an occurrence is due, and its calendar does not answer.
     """
     story, schedule = Story(state), bound(schedule, state)
+    case = _Case(schedule, now, policy, active)
     if not state.running or policy != "coalesce":
         story = _expired_pause(_believed(story, retry, now, schedule), schedule, now)
         if story.state.paused_since:
-            story = _manual(story, now, policy, active)
+            story = _manual(story, case)
         else:
-            story = _due(story, schedule, now, policy, active, catch_up_window)
+            story = _due(story, case, catch_up_window)
     return settle(story, schedule, now, policy)
 
 
@@ -156,22 +166,15 @@ def start_manually(
     return _start(_cancelling(story.then(*owed), policy, active, now), "manual", None, now)
 
 
-def _manual(story: Story, now: datetime, policy: Policy, active: Sequence[ActiveRun]) -> Story:
+def _manual(story: Story, case: _Case) -> Story:
     """Start a paused task only if an operator requested a run."""
-    if story.state.run_requested_at is None or not may_start(story.state, policy):
+    if story.state.run_requested_at is None or not may_start(story.state, case.policy):
         return story
-    return _start(_cancelling(story, policy, active, now), "manual", None, now)
+    return _start(_cancelling(story, case.policy, case.active, case.now), "manual", None, case.now)
 
 
-def _due(
-    story: Story,
-    schedule: Schedule,
-    now: datetime,
-    policy: Policy,
-    active: Sequence[ActiveRun],
-    catch_up_window: timedelta | None,
-) -> Story:
-    state = story.state
+def _due(story: Story, case: _Case, catch_up_window: timedelta | None) -> Story:
+    state, (schedule, now, policy, active) = story.state, case
     latest = schedule.latest_at_or_before(now)
     occurrence = latest if latest is not None and latest > state.mark else None
     if owed := occurrence or state.boot_at:
@@ -182,12 +185,12 @@ def _due(
         story = story.then(*too_late(state, schedule, occurrence, now, policy))
         state, occurrence = story.state, None
     if _is_held_up(state, policy):
-        return _held_up(story, state, schedule, occurrence, now, policy, active)
+        return _held_up(story, state, occurrence, case)
     reason = _reason(state, occurrence, now)
     if occurrence is not None:
         story = story.then(*passed_over(state, schedule, occurrence, now, policy))
     if reason is None:
-        return _next_in_line(story, reason, now, active)
+        return _next_in_line(story, reason, case)
     return _start(_cancelling(story, policy, active, now), reason, occurrence, now)
 
 
@@ -217,56 +220,42 @@ def _is_held_up(state: TaskState, policy: Policy) -> bool:
     return state.running or state.waiting > 0 or in_order
 
 
-def _held_up(
-    story: Story,
-    before: TaskState,
-    schedule: Schedule,
-    occurrence: datetime | None,
-    now: datetime,
-    policy: Policy,
-    active: Sequence[ActiveRun],
-) -> Story:
+def _held_up(story: Story, before: TaskState, occurrence: datetime | None, case: _Case) -> Story:
     """Apply the overlap policy to a blocked occurrence, then continue with the blocking one."""
     if occurrence is not None or before.boot_at is not None:
-        match decide_overlap(policy, active):
+        match decide_overlap(case.policy, case.active):
             case Skip(blocked_by):
-                story = story.then(*overlapped(before, schedule, now, blocked_by))
+                story = story.then(*overlapped(before, case.schedule, case.now, blocked_by))
             case Wait(behind):
-                story = _queued(story, before, schedule, occurrence, now, behind)
-            case Start() if policy == "enqueue":
+                story = _queued(story, before, occurrence, case, behind)
+            case Start() if case.policy == "enqueue":
                 # No run is active: the pending retry or the interrupted run goes first.
-                story = _queued(story, before, schedule, occurrence, now, None)
+                story = _queued(story, before, occurrence, case, None)
             case Start() | FollowUp():
                 # The occurrence stays due, so there is nothing to record.
                 pass
     if story.state.running:
         return story
-    reason = _reason(story.state, None, now)
+    reason = _reason(story.state, None, case.now)
     if reason in ("orphaned", "retry"):
-        return _start(story, reason, None, now)
-    return _next_in_line(story, reason, now, active)
+        return _start(story, reason, None, case.now)
+    return _next_in_line(story, reason, case)
 
 
-def _next_in_line(
-    story: Story, reason: Reason | None, now: datetime, active: Sequence[ActiveRun]
-) -> Story:
-    line = sorted((run for run in active if run.waiting), key=lambda run: run.scheduled_for)
+def _next_in_line(story: Story, reason: Reason | None, case: _Case) -> Story:
+    line = sorted((run for run in case.active if run.waiting), key=lambda run: run.scheduled_for)
     if line and story.state.pending_retry_until is None:
-        return _start_waiting(story, line[0], now)
-    return _start(story, "manual", None, now) if reason == "manual" else story
+        return _start_waiting(story, line[0], case.now)
+    return _start(story, "manual", None, case.now) if reason == "manual" else story
 
 
 def _queued(
-    story: Story,
-    state: TaskState,
-    schedule: Schedule,
-    occurrence: datetime | None,
-    now: datetime,
-    behind: int | None,
+    story: Story, state: TaskState, occurrence: datetime | None, case: _Case, behind: int | None
 ) -> Story:
     """Queue an occurrence behind the runs before it."""
+    now = case.now
     if occurrence is not None:
-        story = story.then(*passed_over(state, schedule, occurrence, now, "enqueue"))
+        story = story.then(*passed_over(state, case.schedule, occurrence, now, "enqueue"))
     waits_for = occurrence or state.boot_at
     assert waits_for is not None
     waiting = state.waiting + 1

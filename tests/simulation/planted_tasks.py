@@ -62,10 +62,10 @@ def _lose_the_follow_up_of_a_failure(patch: pytest.MonkeyPatch) -> None:
 
 @fault("S1", "S2")
 def _catch_up_every_missed_occurrence(patch: pytest.MonkeyPatch) -> None:
-    def due(real: Any, story: Story, schedule: Any, now: Any, *more: Any) -> Story:
-        following = schedule.next_after(story.state.mark)
-        until = following if following is not None and following <= now else now
-        return real(story, _Until(schedule, until), now, *more)
+    def due(real: Any, story: Story, case: Any, *more: Any) -> Story:
+        following = case.schedule.next_after(story.state.mark)
+        until = following if following is not None and following <= case.now else case.now
+        return real(story, case._replace(schedule=_Until(case.schedule, until)), *more)
 
     around(patch, decide, "_due", due)
 
