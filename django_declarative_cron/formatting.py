@@ -99,3 +99,9 @@ def format_duration(
 def format_count(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural where it is not one."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def camel(name: str) -> str:
+    """Return a name in snake case in camel case, as the specifications spell it."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

@@ -36,7 +36,7 @@ from .core.backoff import Backoff
 from .core.event_sink import SOURCES, TYPES, envelopes
 from .core.tracebacks import traceback_of
 from .exceptions import class_of, safe, words_of
-from .formatting import iso8601
+from .formatting import camel, iso8601
 
 logger = logging.getLogger("django_declarative_cron")
 
@@ -66,12 +66,6 @@ def _escape(record: logging.LogRecord) -> bool:
 
 _TRACEBACK = logging.Formatter()
 logger.addFilter(_escape)
-
-
-def camel(name: str) -> str:
-    """Return a name in snake case in the camel case of the log event contract."""
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
 
 
 _NAMES: Mapping[type[events.Event], tuple[tuple[str, str], ...]] = {

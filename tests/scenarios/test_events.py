@@ -12,6 +12,7 @@ import pytest
 from django_declarative_cron import signals
 from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
+from django_declarative_cron.formatting import camel
 from django_declarative_cron.store import operator_actions
 
 from .conftest import FIVE_MINUTES, Started, names, utc
@@ -52,7 +53,7 @@ def test_every_event_of_the_contract_has_its_level_and_fields(name: str) -> None
     level, required = CONTRACT[name]
     event = getattr(events, name)
     assert event.level == level
-    spelled = {signals.camel(field.name) for field in fields(event)}
+    spelled = {camel(field.name) for field in fields(event)}
     assert set(required.split()) <= spelled
 
 

@@ -22,11 +22,7 @@ class Check(StrEnum):
         check.help, check.fix = text, fix
         return check
 
-    LIST_SHAPE = (
-        "E001",
-        "`SCHEDULED_TASKS` is not a list",
-        "Write a list in square brackets.",
-    )
+    LIST_SHAPE = ("E001", "`SCHEDULED_TASKS` is not a list", "Write a list in square brackets.")
     ITEM_SHAPE = (
         "E002",
         "an item is neither a 4-tuple of the right types nor a dict",
@@ -65,11 +61,7 @@ class Check(StrEnum):
         "a callable in settings cannot be imported by name",
         "Replace the lambda, partial or nested function with a module-level function.",
     )
-    DUPLICATE = (
-        "E009",
-        "two tasks have the same name",
-        "Give each task its own name.",
-    )
+    DUPLICATE = ("E009", "two tasks have the same name", "Give each task its own name.")
     CRON = (
         "E010",
         "a cron expression is refused",
@@ -118,11 +110,7 @@ class Check(StrEnum):
         "a calendar file is too large, or has events that repeat within a day",
         "Use a calendar of at most 1 MB with whole-day events, such as public holidays.",
     )
-    OPTIONS_SHAPE = (
-        "E020",
-        "`DECLARATIVE_CRON` is not a dict",
-        'Write `{"WORKERS": 10}`.',
-    )
+    OPTIONS_SHAPE = ("E020", "`DECLARATIVE_CRON` is not a dict", 'Write `{"WORKERS": 10}`.')
     UNKNOWN_OPTION = (
         "E021",
         "an option is unknown",
@@ -185,11 +173,7 @@ class Check(StrEnum):
         "a dict entry without a time zone is read in UTC",
         'Write `timezone`, even if it is `"UTC"`.',
     )
-    ZONE_UNSET = (
-        "W004",
-        "`TIME_ZONE` is `None`: UTC is assumed",
-        "Set `TIME_ZONE`.",
-    )
+    ZONE_UNSET = ("W004", "`TIME_ZONE` is `None`: UTC is assumed", "Set `TIME_ZONE`.")
     LOST_IN_GAP = (
         "W005",
         "a run will be lost when clocks go forward",
