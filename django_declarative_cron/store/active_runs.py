@@ -17,9 +17,9 @@ from ..core.declarations.runners import EXTERNAL
 from ..core.overlap import CONCURRENT, ActiveRun, Policy
 from ..fields import InstantField
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
-from . import database, operator_actions
+from . import bulk_update, database, outbox, rows
 from .guard import LockedDeployment, Member
-from .rows import ACTIVE, is_apart, own_slot, runs_beside
+from .rows import ACTIVE, STATE_FIELDS, is_apart, own_slot, runs_beside
 
 Active = Mapping[str, list[ActiveRun]]
 
@@ -47,8 +47,8 @@ def active_runs(held: LockedDeployment, tasks: Iterable[ScheduledTask]) -> Activ
     found: dict[str, list[ActiveRun]] = {name: [] for name in asked}
     fields = ("task_name", "pk", "scheduled_for", "outcome")
     further = ("cancel_requested_at", "reason", "reserved_until")
-    rows = _active(held).filter(task_name__in=list(asked)).order_by("pk")
-    for name, pk, scheduled_for, outcome, asked_at, reason, until in rows.values_list(
+    runs = _active(held).filter(task_name__in=list(asked)).order_by("pk")
+    for name, pk, scheduled_for, outcome, asked_at, reason, until in runs.values_list(
         *fields, *further
     ):
         waits = outcome == Outcome.WAITING and pk != asked[name].running_run
@@ -245,11 +245,34 @@ class Started:
     policy: Policy
 
 
+def write_decided(
+    held: LockedDeployment,
+    tasks: Sequence[ScheduledTask],
+    told: Iterable[events.Event],
+    now: datetime,
+    started: Sequence[Started] = (),
+    fields: Sequence[str] = STATE_FIELDS,
+) -> tuple[list[Claim], list[events.Event]]:
+    """Write what was decided for tasks: the runs that end, wait, start and are left out.
+
+    Returns:
+        the runs that start, and the events with their facts, in causal order.
+    """
+    told = list(told)
+    unserved = rows.unserved_rows(held.row, tasks, told)
+    replaced = request_cancels(held, told)
+    claims = write_starts(held, started, unserved)
+    bulk_update.update(held.using, tasks, fields)
+    told += ends_of(replaced, now)
+    starts = [claim.started for claim in claims]
+    return claims, outbox.tell(held, told, tasks, [*unserved, *replaced], starts)
+
+
 def write_starts(
-    held: LockedDeployment, started: list[Started], unserved: list[TaskRun]
+    held: LockedDeployment, started: Sequence[Started], unserved: Sequence[TaskRun]
 ) -> list[Claim]:
     """Write the runs that start; their tasks' rows point at them and are still to be saved."""
-    operator_actions.sign(held, unserved)
+    _sign(held, unserved)
     start_waiting_runs(held, [(each.row, each.event) for each in started])
     _offer_waited(held.member, started)
     fresh = [each for each in started if each.event.waited is None]
@@ -261,6 +284,17 @@ def write_starts(
         each.row.running_run = run.pk
     _consume_requests(held, [each.event for each in started])
     return [_claim_of(each, held.row.term) for each in started]
+
+
+def _sign(held: LockedDeployment, unserved: Iterable[TaskRun]) -> None:
+    """Write the author and the reason of a skip into rows that are not saved yet."""
+    passed = {run.task_name: run for run in unserved if run.reason == "skip_next"}
+    acts = held.acts.filter(kind=TaskOverride.Kind.SKIP, ended_at=None, task_name__in=list(passed))
+    # The newest is the one: it ended those before it, and its occurrence may have moved since.
+    for act in acts.order_by("id"):
+        told = {"author": act.author, **({"note": act.note} if act.note else {})}
+        passed[act.task_name].detail = told
+    acts.update(ended_at=held.database_now)
 
 
 def _offer_waited(member: Member, started: Iterable[Started]) -> None:

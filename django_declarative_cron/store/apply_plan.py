@@ -17,9 +17,9 @@ from ..core.missed import with_causes
 from ..core.reconcile import Override, Plan, Stored
 from ..core.state import Story, first_coming
 from ..exceptions import ScheduleTaskError, TaskTryDeserializeError
-from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
+from ..models import Outcome, ScheduledTask, TaskOverride
 from ..signals import is_heard
-from . import active_runs, bulk_update, database, operator_actions, outbox, rows
+from . import active_runs, bulk_update, database, outbox, rows
 from .database import chunks
 from .guard import LockedDeployment
 from .rows import ACTIVE
@@ -157,7 +157,7 @@ def _update(
     told: list[events.Event] = []
     pauses = open_pauses(held, now) if declarations else {}
     for chunk in _rows_by_name(held, by_name):
-        unserved: list[TaskRun] = []
+        found: list[events.TaskEvent] = []
         for row in chunk:
             declaration = by_name[row.name]
             enabled_before, moved = row.enabled, events_of(row, declaration, now)
@@ -169,19 +169,15 @@ def _update(
                 story = _switched(story, declaration, enabled_before, pause, now)
                 policy = declaration.overlap_policy
                 rows.take(row, settle(story, declaration.schedule, now, policy))
-            found = with_causes(
+            found += with_causes(
                 story.events,
                 state,
                 declaration.schedule,
                 is_broken=is_broken,
                 led_since=held.row.led_since,
             )
-            unserved += rows.unserved_rows(held.row, row, found)
-            told += found
-        operator_actions.sign(held, unserved)
-        database.insert(held.using, unserved)
-        bulk_update.update(held.using, chunk, rows.DECLARED_FIELDS + rows.STATE_FIELDS)
-        told = outbox.tell(held, told, chunk)
+        fields = rows.DECLARED_FIELDS + rows.STATE_FIELDS
+        told += active_runs.write_decided(held, chunk, found, now, fields=fields)[1]
     return told
 
 

@@ -15,19 +15,17 @@ from ..core.declarations.declaration import Declaration
 from ..core.declarations.runners import EXTERNAL
 from ..core.missed import with_causes
 from ..core.overlap import ActiveRun
-from ..models import ScheduledTask, SchedulerState, TaskRun
+from ..models import ScheduledTask, SchedulerState
 from ..signals import report
 from . import (
     active_runs,
     apply_plan,
-    bulk_update,
     database,
     history,
-    outbox,
     recovery,
     rows,
 )
-from .active_runs import Claim, Started, write_starts
+from .active_runs import Claim, Started
 from .apply_plan import open_pauses
 from .database import is_lock_timeout, worded
 from .guard import Candidacy, LockedDeployment, Member, Role, assume_role, locked
@@ -194,15 +192,11 @@ def _claim_tasks(
     if declared:
         # The generation of the set that these tasks begin anew under.
         history.record_set(held, declarations.values(), declared, now)
-    replaced = active_runs.request_cancels(held, claimed.events)
-    claimed.events += active_runs.ends_of(replaced, now)
-    claims = write_starts(held, decided.started, decided.unserved)
     fields = [*(rows.DECLARED_FIELDS if decided.begun_anew else ()), *rows.STATE_FIELDS]
-    bulk_update.update(held.using, due, fields)
+    claims, claimed.events = active_runs.write_decided(
+        held, due, claimed.events, now, decided.started, fields
+    )
     claimed.claims += [claim for claim in claims if claim.declaration.runner != EXTERNAL]
-    starts = [claim.started for claim in claims]
-    ended = [*decided.unserved, *replaced]
-    claimed.events = outbox.tell(held, claimed.events, due, ended, starts)
 
 
 ASIDE = timedelta(minutes=5)
@@ -216,12 +210,10 @@ class Decided:
     """The decisions for due tasks, after they were applied to their rows.
 
     Args:
-        unserved: history rows of occurrences that do not run, or not yet.
         begun_anew: names of tasks that begin anew.
     """
 
     started: list[Started] = field(default_factory=list)
-    unserved: list[TaskRun] = field(default_factory=list)
     events: list[events.Event] = field(default_factory=list)
     begun_anew: set[str] = field(default_factory=set)
     strangers: bool = False
@@ -248,7 +240,6 @@ def decide_each(
         rows.take(row, decision)
         row.wake_at = active_runs.wake_of(row, runs, now)
         decided.events += decision.events
-        decided.unserved += rows.unserved_rows(held.row, row, decision.events)
         if any(isinstance(event, _BEGINS_ANEW) for event in decision.events):
             decided.begun_anew.add(row.name)
         if decision.start is not None:

@@ -23,7 +23,6 @@ from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..signals import publish_on_commit
 from . import (
     active_runs,
-    bulk_update,
     database,
     liveness,
     operator_actions,
@@ -32,7 +31,7 @@ from . import (
     results,
     rows,
 )
-from .active_runs import Claim, Started, write_starts
+from .active_runs import Claim, Started
 from .database import naming_what_is_held
 from .guard import LONG_AGO, Candidacy, LockedDeployment, Member, locked, outsider
 from .liveness import Process
@@ -135,13 +134,8 @@ def _write(
     decision = settle(story, terms.schedule, now, terms.overlap_policy)
     assert decision.start is not None
     rows.take(row, decision)
-    unserved = rows.unserved_rows(held.row, row, decision.events)
-    replaced = active_runs.request_cancels(held, decision.events)
-    decided = [*decision.events, *active_runs.ends_of(replaced, now)]
     started = Started(row, decision.start, declaration, terms.overlap_policy)
-    [claim] = write_starts(held, [started], unserved)
-    bulk_update.update(held.using, [row], rows.STATE_FIELDS)
-    told = outbox.tell(held, decided, [row], [*unserved, *replaced], starts=[claim.started])
+    [claim], told = active_runs.write_decided(held, [row], decision.events, now, [started])
     return CommittedStart(claim, (*held.events, *told))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -14,9 +14,9 @@ from ..core.next_run import bound
 from ..core.schedule import Schedule
 from ..core.state import Story, TaskState
 from ..exceptions import TaskTryDeserializeError
-from ..models import ScheduledTask, TaskOverride, TaskRun
+from ..models import ScheduledTask, TaskOverride
 from ..signals import publish_on_commit
-from . import bulk_update, database, outbox, rows
+from . import active_runs, database, rows
 from .database import naming_what_is_held
 from .guard import LockedDeployment, locked, outsider
 
@@ -209,23 +209,17 @@ def _act(
             return []
         tasks = database.current(using, held.tasks.filter(name__in=names).order_by("name"))
         changed, told = _changed(held, list(tasks), act, change)
-        unserved = [
-            run for row in changed for run in rows.unserved_rows(held.row, row, told[row.pk])
-        ]
-        sign(held, unserved)
-        database.insert(using, unserved)
-        bulk_update.update(using, changed, rows.STATE_FIELDS)
+        _, told = active_runs.write_decided(held, changed, told, act.at)
         audit(held, changed, act, kind, until=until)
-        everything = [event for row in changed for event in told[row.pk]]
-        publish_on_commit(outbox.tell(held, everything, changed), using)
+        publish_on_commit(told, using)
     return [row.name for row in changed]
 
 
 def _changed(
     held: LockedDeployment, tasks: list[ScheduledTask], act: Act, change: Change
-) -> tuple[list[ScheduledTask], dict[int, tuple[events.TaskEvent, ...]]]:
+) -> tuple[list[ScheduledTask], list[events.Event]]:
     changed: list[ScheduledTask] = []
-    told: dict[int, tuple[events.TaskEvent, ...]] = {}
+    told: list[events.Event] = []
     for row in tasks:
         try:
             terms = rows.terms_of(row)
@@ -237,7 +231,7 @@ def _changed(
         if story is not None:
             rows.take(row, settle(story, schedule, act.at, terms.overlap_policy))
             changed.append(row)
-            told[row.pk] = with_causes(
+            told += with_causes(
                 story.events, state, schedule, is_broken=is_broken, led_since=held.row.led_since
             )
     return changed, told
@@ -298,14 +292,3 @@ def _end(
         task_name__in=[row.name for row in changed],
     )
     acts.update(ended_at=at)
-
-
-def sign(held: LockedDeployment, unserved: Iterable[TaskRun]) -> None:
-    """Write the author and the reason of a skip into rows that are not saved yet."""
-    passed = {run.task_name: run for run in unserved if run.reason == "skip_next"}
-    acts = held.acts.filter(kind=TaskOverride.Kind.SKIP, ended_at=None, task_name__in=list(passed))
-    # The newest is the one: it ended those before it, and its occurrence may have moved since.
-    for act in acts.order_by("id"):
-        told = {"author": act.author, **({"note": act.note} if act.note else {})}
-        passed[act.task_name].detail = told
-    acts.update(ended_at=held.database_now)

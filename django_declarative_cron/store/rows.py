@@ -131,17 +131,18 @@ def take(row: ScheduledTask, decision: Decision) -> None:
 
 
 def unserved_rows(
-    scheduler: SchedulerState, row: ScheduledTask, told: Iterable[events.Event]
+    scheduler: SchedulerState, tasks: Iterable[ScheduledTask], told: Iterable[events.Event]
 ) -> list[TaskRun]:
     """Return the rows of occurrences that do not run, or not yet."""
+    by_name = {task.name: task for task in tasks}
     return [
         TaskRun(
             scheduler=scheduler,
             task_name=event.task_name,
-            origin=row.origin,
+            origin=by_name[event.task_name].origin,
             scheduled_for=event.scheduled_time,
             reason=event.reason,
-            epoch=row.epoch,
+            epoch=by_name[event.task_name].epoch,
             term=scheduler.term,
             **_unserved(event),
         )

@@ -118,5 +118,5 @@ def _call_what_was_not_committed(patch: pytest.MonkeyPatch) -> None:
         except DatabaseError:
             return claims.Claimed(Role.LEADING, claims=list(kept))
 
-    around(patch, claims, "write_starts", write)
+    around(patch, active_runs, "write_starts", write)
     around(patch, claims, "claim_due", due)
