@@ -189,7 +189,7 @@ class DatabaseCollector:
 def _of_deployment(counts: Counts) -> Iterator[Any]:
     lead, leaderless = counts.lead, counts.lead.leaderless()
     values = {
-        "term": lead.term,
+        "term": lead.state.term,
         "has_leader": leaderless is None,
         "leaderless_seconds": leaderless or 0.0,
         "schedulers": len(lead.heard(patience(conf.options().LEASE))),

@@ -176,7 +176,7 @@ class Notifications:
             leaderless = None
         live = [each.pk for each in lead.heard(limit)]
         speaks = member.instance == min(live, default=None)
-        if lead.leader != member.instance:
+        if lead.state.leader_id != member.instance:
             return Observation(at, leads=False, speaks=speaks, leaderless=leaderless)
         found = overview.failing_tasks(using, deployment)
         errors = overview.errors_of(using, deployment, self._observer.unknown(found))

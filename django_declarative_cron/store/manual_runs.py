@@ -202,14 +202,18 @@ def start_occurrence(
 
 
 def _free(held: LockedDeployment, name: str, now: datetime) -> ScheduledTask:
-    """Return the row of a task that nothing keeps from starting.
+    """Return the row of a task that nothing keeps from starting, not even a run of its schedule.
 
     Without a leader, the run of a dead process may block the task: end it here.
     """
-    if not _is_led(held):
+    expires = held.row.lease_expires_at
+    is_led = expires is not None and expires > held.database_now
+    if not is_led:
         held.events += recovery.reap(held, now)
     row = free_row(held, name)
-    _give_way(held, row, now)
+    is_due = row.wake_at is not None and row.wake_at <= now
+    if is_led and is_due and not rows.runs_beside(row):
+        raise LiveDueError(row.name)
     return row
 
 
@@ -222,18 +226,6 @@ def _attempt(
         raise DoneError(row.name)
     mine = runs.filter(reason=BACKFILL, epoch=row.epoch)
     return 1 + (mine.aggregate(newest=Max("attempt"))["newest"] or 0)
-
-
-def _give_way(held: LockedDeployment, row: ScheduledTask, now: datetime) -> None:
-    """Let a pending scheduled run go first, if there is a leader to start it."""
-    is_due = row.wake_at is not None and row.wake_at <= now
-    if _is_led(held) and is_due and not rows.runs_beside(row):
-        raise LiveDueError(row.name)
-
-
-def _is_led(held: LockedDeployment) -> bool:
-    expires = held.row.lease_expires_at
-    return expires is not None and expires > held.database_now
 
 
 def requested(member: Member) -> list[int]:

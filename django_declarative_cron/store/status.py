@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from django.db.models import (
     Case,
@@ -224,17 +223,13 @@ class Attendance:
 
     Args:
         now: the database's time.
-        expires_at: when the lease of the leader ends, or ended.
-        digest: of the active registration set.
+        state: the row of the deployment, with its leader and the active registration set.
         present: instances that have not stopped, the newest heartbeat first.
         last: the instance that was heard of last, ``None`` where none ever was.
     """
 
     now: datetime
-    leader: UUID | None
-    term: int
-    expires_at: datetime | None
-    digest: str
+    state: SchedulerState
     present: tuple[SchedulerInstance, ...]
     last: SchedulerInstance | None
 
@@ -243,14 +238,15 @@ class Attendance:
 
         One that its watchdog process vouches for lives, and cannot work.
         """
-        return max(self.now - spoke_at(instance), timedelta(0))
+        spoke: datetime = instance.mute_since or instance.heartbeat_at
+        return max(self.now - spoke, timedelta(0))
 
     def heard(self, within: timedelta) -> Sequence[SchedulerInstance]:
         return [each for each in self.present if self.age(each) <= within]
 
     def living_leader(self, within: timedelta) -> SchedulerInstance | None:
         """Return the leader if it was heard of lately."""
-        return next((each for each in self.heard(within) if each.pk == self.leader), None)
+        return next((each for each in self.heard(within) if each.pk == self.state.leader_id), None)
 
     @property
     def silence(self) -> float:
@@ -264,17 +260,11 @@ class Attendance:
 
     def leaderless(self) -> float | None:
         """Return the seconds for which nobody has led, ``None`` where somebody does."""
-        if self.leader is not None and self.expires_at is not None and self.expires_at > self.now:
-            return None
-        if self.expires_at is None:
+        leader, expires_at = self.state.leader_id, self.state.lease_expires_at
+        if expires_at is None:
             return self.silence
-        return (self.now - self.expires_at).total_seconds()
-
-
-def spoke_at(instance: SchedulerInstance) -> datetime:
-    """Return when an instance spoke for itself last."""
-    spoke: datetime = instance.mute_since or instance.heartbeat_at
-    return spoke
+        is_led = leader is not None and expires_at > self.now
+        return None if is_led else (self.now - expires_at).total_seconds()
 
 
 def gave_up(instance: SchedulerInstance) -> bool:
@@ -300,10 +290,7 @@ def attendance(using: str, deployment: str, database_time: BaseExpression) -> At
             return None
     return Attendance(
         now=(present[0] if present else state).database_now,
-        leader=state.leader_id,
-        term=state.term,
-        expires_at=state.lease_expires_at,
-        digest=state.digest,
+        state=state,
         present=present,
         last=present[0] if present else newest.first(),
     )

@@ -63,7 +63,7 @@ class History:
         self.runs = 0
         self._sources = sources
         self._since = since
-        self._absences = Absences(dict(sources.begun))
+        self._absences = Absences(sources.begun)
         self._agenda = Agenda()
         self._writer = Writer()
         self._sets = iter(sources.sets)
@@ -251,7 +251,7 @@ class History:
     def _expect(self, names: Iterable[str], now: datetime) -> None:
         """Plan the return of absent tasks, if nothing prevents it."""
         for name in names if self._is_active else ():
-            absence, entry = self._absences.of(name), self._entries.get(name)
+            absence, entry = self._absences.get(name), self._entries.get(name)
             if absence is None or entry is None or absence.expected is not None:
                 continue
             after = None if name in self._busy else absence.ready_after(now)
@@ -262,12 +262,12 @@ class History:
 
     def _returns(self, name: str, due: datetime, at: datetime) -> Iterable[Record]:
         """Put a task back on the list just before an occurrence; from then on it counts."""
-        absence = self._absences.of(name)
+        absence = self._absences.get(name)
         if absence is None or absence.expected != due:
             return ()
         absence.expected = None
         if self._is_active and name in self._entries and name not in self._busy:
-            self._absences.come_back(name)
+            del self._absences[name]
             self._change_list(at)
         return ()
 
@@ -319,7 +319,7 @@ class History:
         return False
 
     def _count(self, name: str) -> None:
-        absence = self._absences.of(name)
+        absence = self._absences.get(name)
         if not self._writer.is_muted:
             self.runs += 1
             if absence is not None:

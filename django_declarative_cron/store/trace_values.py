@@ -369,21 +369,13 @@ class Absence:
         return None if self.after is None else max(self.after + MARGIN, now)
 
 
-class Absences:
-    def __init__(self, begun: dict[str, datetime]) -> None:
-        self._away = {name: Absence("start", after) for name, after in begun.items()}
+class Absences(dict[str, Absence]):
+    """The tasks that are away, by name."""
+
+    def __init__(self, begun: Mapping[str, datetime]) -> None:
+        super().__init__({name: Absence("start", after) for name, after in begun.items()})
         self._paused: dict[str, datetime | None] = {}
         self._disabled: set[str] = set()
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._away
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._away)
-
-    def of(self, name: str) -> Absence | None:
-        """Return the absence of a task, ``None`` for one that is here."""
-        return self._away.get(name)
 
     def leave(self, name: str, cause: Cause, after: datetime) -> bool:
         """Mark a task as absent until after an instant at least.
@@ -391,16 +383,13 @@ class Absences:
         Returns:
             whether it was here.
         """
-        absence = self._away.get(name)
+        absence = self.get(name)
         if absence is None:
-            self._away[name] = Absence(cause, self._end_of_pause(name, after))
+            self[name] = Absence(cause, self._end_of_pause(name, after))
             return True
         absence.after = self._end_of_pause(name, max(after, absence.after or after))
         absence.expected = None
         return False
-
-    def come_back(self, name: str) -> None:
-        del self._away[name]
 
     def pause(self, name: str, at: datetime, until: datetime | None) -> bool:
         """Apply a pause; return whether the task was present."""
@@ -409,7 +398,7 @@ class Absences:
 
     def resume(self, name: str, at: datetime) -> None:
         self._paused.pop(name, None)
-        if name in self._away:
+        if name in self:
             self.leave(name, "people", at)
 
     def disable(self, name: str, at: datetime) -> None:

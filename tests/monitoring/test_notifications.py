@@ -225,7 +225,7 @@ def test_a_deployment_whose_lease_is_over_is_leaderless(settings: Any) -> None:
         state.save()
         found = attendance(using, "default", clock.database_time())
         assert found is not None
-        assert found.term == 3
+        assert found.state.term == 3
         leaderless = found.leaderless()
         # Without a live instance the deployment is leaderless even during the lease.
         assert leaderless is not None

@@ -141,11 +141,11 @@ def _described(found: Attendance, each: SchedulerInstance) -> str:
 
 
 def _role(found: Attendance, each: SchedulerInstance) -> str:
-    if each.pk == found.leader:
+    if each.pk == found.state.leader_id:
         return "leader"
     if each.stop_requested_at is not None:
         return "stopping"
-    return "standby" if each.digest == found.digest else "outdated registration set"
+    return "standby" if each.digest == found.state.digest else "outdated registration set"
 
 
 def _last_heard(found: Attendance, last: SchedulerInstance) -> str:
@@ -173,7 +173,7 @@ def _instance_as_dict(found: Attendance, each: SchedulerInstance) -> dict[str, A
     return {
         "id": each.pk,
         **attributes(each, "host", "pid", "release"),
-        "leads": each.pk == found.leader,
+        "leads": each.pk == found.state.leader_id,
         **attributes(each, "started_at", "heartbeat_at"),
         "age": round(found.age(each).total_seconds(), 3),
         "stop_requested_at": each.stop_requested_at,
