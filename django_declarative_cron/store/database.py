@@ -460,27 +460,19 @@ REFUSED = "The database refused. `--traceback` shows its answer."
 
 
 def flaw_of_tables(using: str) -> str | None:
-    """Return the reason why the tables cannot be used, or ``None``."""
-    if not _are_there(using):
-        return "The tables of scheduled tasks are not there yet"
-    if not _are_up_to_date(using):
-        return "The tables of scheduled tasks are older than the code"
-    return None
-
-
-def with_cure(flaw: str, using: str) -> str:
-    """Return a flaw of the tables as a sentence that names the command to run."""
+    """Return in one sentence why the tables cannot be used and what to run, or ``None``."""
+    if _are_there(using):
+        loader = MigrationLoader(connections[using])
+        known = {key for key in loader.graph.nodes if key[0] == ScheduledTask._meta.app_label}
+        if known <= loader.applied_migrations.keys():
+            return None
+        state = "older than the code"
+    else:
+        state = "not there yet"
     where = "" if using == DEFAULT_DB_ALIAS else f" --database {using}"
-    return f"{flaw}: run `python manage.py migrate{where}` first."
-
-
-def why_unavailable(using: str) -> str | None:
-    """Return in one sentence why the database cannot be used, ``None`` if it can."""
-    try:
-        flaw = flaw_of_tables(using)
-    except DatabaseError:
-        return AWAY
-    return None if flaw is None else with_cure(flaw, using)
+    return (
+        f"The tables of scheduled tasks are {state}: run `python manage.py migrate{where}` first."
+    )
 
 
 def _are_there(using: str) -> bool:
@@ -489,7 +481,9 @@ def _are_there(using: str) -> bool:
     return needed <= set(connections[using].introspection.table_names())
 
 
-def _are_up_to_date(using: str) -> bool:
-    loader = MigrationLoader(connections[using])
-    known = {key for key in loader.graph.nodes if key[0] == ScheduledTask._meta.app_label}
-    return known <= loader.applied_migrations.keys()
+def why_unavailable(using: str) -> str | None:
+    """Return in one sentence why the database cannot be used, ``None`` if it can."""
+    try:
+        return flaw_of_tables(using)
+    except DatabaseError:
+        return AWAY

@@ -13,7 +13,6 @@ from django.db import OperationalError, connection
 from django.db.backends.utils import CursorWrapper
 from django.db.migrations.recorder import MigrationRecorder
 
-from django_declarative_cron.management.cli import deployment_scope
 from django_declarative_cron.management.cli.deployment_scope import require_tables
 from django_declarative_cron.store import database
 
@@ -113,9 +112,7 @@ def test_tables_that_are_as_the_code_needs_them_pass(db: None) -> None:
 
 
 def test_another_database_is_named(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
-    monkeypatch.setattr(
-        deployment_scope, "flaw_of_tables", lambda using: "The tables are not there yet"
-    )
+    monkeypatch.setattr(database, "_are_there", lambda using: False)
     with pytest.raises(CommandError, match=r"migrate --database second`"):
         require_tables("second")
 

@@ -20,7 +20,7 @@ from ...exceptions import DeclarativeCronError
 from ...formatting import format_instant
 from ...models import ScheduledTask, SchedulerState, TaskRun
 from ...store import database
-from ...store.database import flaw_of_tables, with_cure
+from ...store.database import flaw_of_tables
 from ...store.queries import Removal, removal_of, tagged, tags_of
 from .subcommand import Options
 
@@ -33,7 +33,7 @@ def require_tables(using: str) -> None:
     """Raise ``CommandError``, with exit code 2 and the fix, if tables are missing or too old."""
     flaw = flaw_of_tables(using)
     if flaw is not None:
-        raise CommandError(with_cure(flaw, using), returncode=2)
+        raise CommandError(flaw, returncode=2)
 
 
 @dataclass(frozen=True, slots=True)
