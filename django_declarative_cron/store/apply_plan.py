@@ -14,7 +14,7 @@ from ..core import events
 from ..core.decide import Decision, end_pause, settle
 from ..core.declarations.declaration import Declaration, offset_of
 from ..core.missed import with_causes
-from ..core.reconcile import Override, Plan, Stored
+from ..core.reconcile import Override, Plan
 from ..core.state import Story, first_coming
 from ..exceptions import ScheduleTaskError, TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, TaskOverride
@@ -130,8 +130,7 @@ def overridden(
     boot_at: datetime | None = None,
 ) -> Decision:
     """Start a task's state afresh from its declaration (001 Overridden Task)."""
-    stored = Stored(row.name, row.cron, row.timezone, row.retry_delay, row.digest, row.origin)
-    changes = Override(declaration, stored).changes()
+    changes = Override(declaration, rows.stored_of(row)).changes()
     event = events.TaskOverridden(
         at=now,
         task_name=declaration.name,

@@ -255,8 +255,7 @@ def _decided(
     now: datetime,
     active: Sequence[ActiveRun],
 ) -> Decision:
-    identity = (row.cron, row.timezone, row.retry_delay)
-    if identity != declaration.identity:
+    if rows.stored_of(row).identity != declaration.identity:
         pause = open_pauses(held, now).get(row.name)
         return apply_plan.overridden(held, row, declaration, now, pause)
     state = rows.state_of(row)

@@ -24,7 +24,7 @@ from . import apply_plan, database, operator_actions
 from .database import naming_what_is_held
 from .guard import LockedDeployment, locked, outsider
 from .operator_actions import Act
-from .rows import options_of
+from .rows import options_of, stored_of
 
 
 class OwnedError(Exception):
@@ -166,8 +166,7 @@ def _apply(held: LockedDeployment, todo: Plan, now: datetime) -> None:
 
 def _stored(row: ScheduledTask) -> Stored:
     # A broken row is written anew, even where its digest says that nothing has changed.
-    digest = "" if row.broken_reason else row.digest
-    return Stored(row.name, row.cron, row.timezone, row.retry_delay, digest, row.origin)
+    return stored_of(row)._replace(digest="") if row.broken_reason else stored_of(row)
 
 
 _MOST: Final = 10_000

@@ -22,7 +22,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Min, Q
 from ..core import events
 from ..core.declarations.declaration import Declaration
 from ..core.next_run import BELIEVABLE
-from ..core.reconcile import Plan, Row, is_older, plan
+from ..core.reconcile import Plan, Row, Stored, is_older, plan
 from ..exceptions import TaskListMismatchError
 from ..models import Origin, ScheduledTask, SchedulerState
 from . import apply_plan, database, history, liveness, recovery
@@ -83,13 +83,12 @@ def _first(held: LockedDeployment, release: str) -> datetime | None:
 
 
 _CHUNK = 2000
-_PLANNED = ("name", "cron", "timezone", "retry_delay", "digest", "origin")
 
 
 def plan_for(using: str, deployment: str, declarations: Collection[Declaration]) -> Plan:
     """Compare the declarations with the rows; write nothing."""
     tasks = ScheduledTask.objects.using(using).filter(scheduler__deployment=deployment)
-    stored = tasks.order_by().values_list(*_PLANNED)
+    stored = tasks.order_by().values_list(*Stored._fields)
     return plan(declarations, stored.iterator(chunk_size=_CHUNK))
 
 
@@ -124,7 +123,7 @@ def survey(
     is_to_do = ahead_of(now) | recovery.is_lost() | recovery.is_anybody(held)
     flag = ExpressionWrapper(is_to_do, output_field=BooleanField())
     tasks = held.tasks.order_by()
-    asked = tasks.annotate(is_to_do=flag).values_list(*_PLANNED, "is_to_do")
+    asked = tasks.annotate(is_to_do=flag).values_list(*Stored._fields, "is_to_do")
     flags: set[bool | None] = set()
 
     def rows() -> Iterator[Row]:

@@ -19,6 +19,7 @@ from ..core.decide import Decision
 from ..core.declarations.declaration import Declaration
 from ..core.decoding import StoredTerms, decode_terms
 from ..core.overlap import CONCURRENT
+from ..core.reconcile import Stored
 from ..core.state import TaskState
 from ..exceptions import DeclarativeCronError, TaskTryDeserializeError
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
@@ -68,16 +69,20 @@ def state_of(row: ScheduledTask) -> TaskState:
     return TaskState(**shared)
 
 
+def stored_of(row: ScheduledTask) -> Stored:
+    return Stored(row.name, row.cron, row.timezone, row.retry_delay, row.digest, row.origin)
+
+
 def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Declaration | StoredTerms:
     """Return when and how a task runs, as its row says.
 
     Raises:
         TaskTryDeserializeError: a column has a value that means nothing.
     """
-    columns = (row.cron, row.timezone, row.retry_delay, row.digest, row.origin)
-    if known is not None and columns == known.columns:
+    stored = stored_of(row)
+    if known is not None and stored[1:] == known.columns:
         return known
-    terms = decode_terms(*(row.name, *columns[:3]), row.declaration, calendars())
+    terms = decode_terms(*stored[:4], row.declaration, calendars())
     schedule = terms.schedule.anchored(row.registered_at).omitting(row.skip_at)
     return replace(terms, schedule=schedule)
 
