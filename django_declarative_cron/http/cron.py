@@ -22,8 +22,9 @@ from ..formatting import iso8601
 from ..models import Origin, ScheduledTask
 from ..runtime.clock import system_clock
 from ..store import database, posted_tasks
-from ..store.posted_tasks import AbsentError, DamagedError, OwnedError
+from ..store.posted_tasks import OwnedError
 from ..store.queries import removal_of
+from ..store.rows import NotRegisteredError, UnreadableRowError
 from ..store.sentences import has_masks
 from . import serializers
 from .authentication import Caller
@@ -76,7 +77,7 @@ def _of_settings(name: Any) -> ScheduledTask | None:
         return None
     try:
         row = posted_tasks.read(name)
-    except AbsentError:
+    except NotRegisteredError:
         return None
     return row if row.origin == Origin.SETTINGS else None
 
@@ -189,11 +190,11 @@ def _task(name: str) -> ScheduledTask:
 def _translated_errors(name: str) -> Iterator[None]:
     try:
         yield
-    except AbsentError:
+    except NotRegisteredError:
         raise _absent(name) from None
     except OwnedError as error:
         raise owned(error) from None
-    except DamagedError as error:
+    except UnreadableRowError as error:
         raise RefusedError(409, "invalid_request", f"{name!r}: {error}") from None
 
 

@@ -37,14 +37,7 @@ from .guard import LONG_AGO, Candidacy, LockedDeployment, Member, locked, outsid
 from .liveness import Process
 from .operator_actions import Act
 from .results import Result
-
-
-class NotRegisteredError(LookupError):
-    """Raised if a task has no row: no scheduler has registered it."""
-
-
-class UnreadableRowError(ValueError):
-    """Raised if a task's row is damaged."""
+from .rows import NotRegisteredError, UnreadableRowError
 
 
 class AlreadyRunningError(RuntimeError):

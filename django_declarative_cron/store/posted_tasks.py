@@ -24,7 +24,7 @@ from . import apply_plan, database, operator_actions
 from .database import naming_what_is_held
 from .guard import LockedDeployment, locked, outsider
 from .operator_actions import Act
-from .rows import options_of, stored_of
+from .rows import NotRegisteredError, UnreadableRowError, options_of, stored_of
 
 
 class OwnedError(Exception):
@@ -33,14 +33,6 @@ class OwnedError(Exception):
     def __init__(self, name: str) -> None:
         super().__init__(f"{name!r} is declared in settings")
         self.name = name
-
-
-class AbsentError(LookupError):
-    """Raised if no task has a name."""
-
-
-class DamagedError(ValueError):
-    """Raised if a task's row cannot be read."""
 
 
 @database.again_after_conflict
@@ -83,9 +75,9 @@ def switch(name: str, enabled: bool, act: Act) -> ScheduledTask:
         its row, as it stands now.
 
     Raises:
-        AbsentError: there is no such task.
+        NotRegisteredError: there is no such task.
         OwnedError: settings declare it.
-        DamagedError: its row cannot be read.
+        UnreadableRowError: its row cannot be read.
     """
     with _locked(name) as (held, row):
         switched = _switched(row, enabled)
@@ -106,7 +98,7 @@ def _locked(name: str) -> Iterator[tuple[LockedDeployment, ScheduledTask]]:
     with naming_what_is_held(member.using, member.deployment), locked(member) as held:
         row = None if held is None else held.task(name)
         if held is None or row is None:
-            raise AbsentError(name)
+            raise NotRegisteredError(name)
         if row.origin != Origin.HTTP:
             raise OwnedError(name)
         yield held, row
@@ -124,10 +116,10 @@ def _switched(row: ScheduledTask, enabled: bool) -> Declaration | None:
 def _pause_or_resume(row: ScheduledTask, enabled: bool, act: Act) -> None:
     name = row.name or ""
     if enabled and not row.enabled:
-        raise DamagedError(row.broken_reason or "its type is not registered in this process")
+        raise UnreadableRowError(row.broken_reason or "its type is not registered in this process")
     taken = operator_actions.resume([name], act) if enabled else operator_actions.pause([name], act)
     if not taken:
-        raise DamagedError("its row is damaged: register it again")
+        raise UnreadableRowError("its row is damaged: register it again")
 
 
 @database.again_after_conflict
@@ -135,7 +127,7 @@ def remove(name: str, act: Act) -> None:
     """Remove a task; its runs stay, and one in flight may end (002 Remove a CronJob).
 
     Raises:
-        AbsentError: there is no such task (CRON-27).
+        NotRegisteredError: there is no such task (CRON-27).
         OwnedError: settings declare it.
     """
     with _locked(name) as (held, row):
@@ -152,11 +144,11 @@ def read(name: str) -> ScheduledTask:
     """Return the row of a task.
 
     Raises:
-        AbsentError: there is no such task.
+        NotRegisteredError: there is no such task.
     """
     row = tasks().filter(name=name).first()
     if row is None:
-        raise AbsentError(name)
+        raise NotRegisteredError(name)
     return row
 
 

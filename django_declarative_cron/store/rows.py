@@ -63,6 +63,14 @@ DECLARED_FIELDS = [
 ]
 
 
+class NotRegisteredError(LookupError):
+    """Raised if a task has no row."""
+
+
+class UnreadableRowError(ValueError):
+    """Raised if a task's row is damaged."""
+
+
 def state_of(row: ScheduledTask) -> TaskState:
     shared = dict(zip(_SHARED, _shared(row), strict=True))
     shared.update(name=row.name, running=row.running_run is not None)

@@ -18,7 +18,7 @@ from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.scheduler import Polling
 from django_declarative_cron.store import operator_actions, posted_tasks
 from django_declarative_cron.store.operator_actions import Act
-from django_declarative_cron.store.posted_tasks import AbsentError
+from django_declarative_cron.store.rows import NotRegisteredError
 from django_declarative_cron.testing import Simulation
 
 from .reports import tasks as reports
@@ -200,7 +200,7 @@ def test_removing_lets_the_history_stand(simulation: Simulate) -> None:
         lambda: posted_tasks.switch("daily", True, act(sim)),
         lambda: posted_tasks.read("daily"),
     ):
-        with pytest.raises(AbsentError):
+        with pytest.raises(NotRegisteredError):
             absent()
 
 

@@ -18,14 +18,10 @@ from django_declarative_cron.models import (
 from django_declarative_cron.store import liveness, manual_runs, operator_actions, results
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.store.liveness import Process
-from django_declarative_cron.store.manual_runs import (
-    AlreadyRunningError,
-    CommittedStart,
-    NotRegisteredError,
-    UnreadableRowError,
-)
+from django_declarative_cron.store.manual_runs import AlreadyRunningError, CommittedStart
 from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.store.results import Result
+from django_declarative_cron.store.rows import NotRegisteredError, UnreadableRowError
 from django_declarative_cron.testing import Simulation
 
 from .conftest import DELAY

@@ -19,9 +19,10 @@ from ...formatting import format_duration, format_instant, format_relative
 from ...models import Origin, TaskRun
 from ...runtime.foreground import Ran, run_now
 from ...runtime.watchdog import fork_watchdog
-from ...store.manual_runs import AlreadyRunningError, NotRegisteredError, UnreadableRowError
+from ...store.manual_runs import AlreadyRunningError
 from ...store.posted_tasks import UnreadableError, own
 from ...store.queries import read
+from ...store.rows import NotRegisteredError, UnreadableRowError
 from ...store.status import gave_up
 from .audit import act, add_author
 from .deployment_scope import Scope, declared, unknown
