@@ -133,11 +133,15 @@ def _lock_rows(
     names = {result.task_name for result in results}
     tasks, busy_tasks = database.lock(held.using, held.tasks.filter(name__in=names), "name", names)
     free = [result for result in results if result.task_name not in busy_tasks]
-    ids = {result.run for result in free}
-    mine = held.runs.filter(pk__in=ids, outcome=Outcome.RUNNING, instance=held.member.instance)
-    runs, busy_runs = database.lock(held.using, mine, "pk", ids)
+    runs, busy_runs = _lock_runs(held, {result.run for result in free})
     free = [result for result in free if result.run not in busy_runs]
     return free, {task.name: task for task in tasks}, {run.pk: run for run in runs}
+
+
+def _lock_runs(held: LockedDeployment, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
+    runs = held.runs.filter(pk__in=ids)
+    mine = runs.filter(outcome=Outcome.RUNNING, instance=held.member.instance)
+    return database.lock(held.using, mine, "pk", ids)
 
 
 def _places(
