@@ -70,10 +70,11 @@ def _write_under_an_old_term(patch: pytest.MonkeyPatch) -> None:
 
 @fault("what is over stays over")
 def _let_a_late_result_overwrite(patch: pytest.MonkeyPatch) -> None:
-    def locked(real: Any, held: Any, ids: set[int]) -> tuple[list[TaskRun], set[int]]:
-        return list(TaskRun.objects.filter(pk__in=ids)), set()
+    def locked(real: Any, held: Any, found: Any) -> Any:
+        free, tasks, _ = real(held, found)
+        return free, tasks, TaskRun.objects.in_bulk([result.run for result in free])
 
-    around(patch, results, "_lock_runs", locked)
+    around(patch, results, "_lock_rows", locked)
 
 
 @fault("L1", "runs are run")
