@@ -6,12 +6,9 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from django.db import connections
-
 from ..runtime.clock import Clock, system_clock
-from ..runtime.connections import leave_pool, renew
+from ..runtime.connections import own_connections, renew
 from ..signals import report
-from ..store.database import alias
 
 T = TypeVar("T")
 
@@ -40,11 +37,10 @@ class CachedQuery(Generic[T]):
             return self._value, age, age < MAX_AGE
 
     def _refresh(self) -> None:
-        leave_pool(alias())
-        try:
-            self._value, self._read_at = self._read(), self._clock.monotonic()
-        except Exception as error:
-            renew(error)
-            report("Reading rows for the metrics", error, then="older ones are shown")
-        finally:
-            connections.close_all()  # The thread of a scrape ends with its response.
+        # The thread of a scrape ends with its response.
+        with own_connections():
+            try:
+                self._value, self._read_at = self._read(), self._clock.monotonic()
+            except Exception as error:
+                renew(error)
+                report("Reading rows for the metrics", error, then="older ones are shown")

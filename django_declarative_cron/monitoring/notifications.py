@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from django.db import connections
-
 from .. import conf
 from ..core import events
 from ..core.channels import Channel
@@ -22,11 +20,11 @@ from ..core.declarations.declaration import Declaration
 from ..core.notifications import Message, Notice, NoticeQueue, Observation, Observer
 from ..core.options import Options
 from ..runtime.clock import Clock, system_clock
-from ..runtime.connections import leave_pool, renew
+from ..runtime.connections import renew
+from ..runtime.loop import BackgroundThread
 from ..runtime.watchers import Whose
 from ..signals import report, signal_of
 from ..store import overview
-from ..store.database import alias
 from ..store.guard import Member
 from ..store.status import attendance, patience
 from .channels import deliver
@@ -57,7 +55,7 @@ class Notifications:
         self._lock = threading.RLock()
         self._woken = threading.Event()
         self._whose: Whose = lambda: None
-        self._thread: threading.Thread | None = None
+        self._thread: BackgroundThread | None = None
         self._ending = threading.Event()
         self._polled: float | None = None
 
@@ -72,13 +70,11 @@ class Notifications:
                 self._queues = [NoticeQueue(each, options.DEPLOYMENT) for each in options.NOTIFY]
         for kind in _EVENTS:
             signal_of(kind).connect(self._receive)
-        if self._thread is None or not self._thread.is_alive():
+        if self._thread is None or not self._thread.is_alive:
             # A new event, so that a former thread that waits for the database ends all the same.
             self._ending = threading.Event()
             self._observer, self._polled = Observer(), None
-            self._thread = threading.Thread(
-                target=self._run, args=(self._ending,), name="declarative-cron-notify", daemon=True
-            )
+            self._thread = BackgroundThread("notify", partial(self._run, self._ending))
             self._thread.start()
 
     def end(self, seconds: float) -> None:
@@ -132,7 +128,6 @@ class Notifications:
     # --- the thread ---
 
     def _run(self, ending: threading.Event) -> None:
-        leave_pool(alias())
         while not ending.is_set():
             self._woken.clear()
             try:
@@ -142,7 +137,6 @@ class Notifications:
                 renew(error)
                 report("Polling for notifications", error)
             self._clock.wait(self._woken, self._pause())
-        connections.close_all()
 
     def _pause(self) -> float:
         with self._lock:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import ParamSpec, TypeVar
 
@@ -15,7 +15,7 @@ from ..core.backoff import Backoff
 from ..exceptions import words_of
 from ..formatting import format_count
 from ..signals import log_line, publish
-from ..store.database import spoils_connection
+from ..store import database
 from .clock import Clock
 
 CONNECTING = 10
@@ -59,13 +59,23 @@ def leave_pool(alias: str) -> None:
     connection.settings_dict = {**connection.settings_dict, "OPTIONS": direct_options}
 
 
+@contextmanager
+def own_connections() -> Iterator[None]:
+    """Leave the pool in a thread of ours, and close its connections at the end of the block."""
+    leave_pool(database.alias())
+    try:
+        yield
+    finally:
+        connections.close_all()
+
+
 def renew(error: BaseException) -> None:
     """Open new connections in this thread after an error that makes one doubtful.
 
     A server that was made read-only by a failover still answers: asking it whether the
     connection is usable would keep the connection for ever.
     """
-    if not spoils_connection(error):
+    if not database.spoils_connection(error):
         refresh()
         return
     for connection in connections.all(initialized_only=True):

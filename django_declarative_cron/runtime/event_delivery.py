@@ -12,8 +12,6 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from django.db import connections
-
 from .. import __version__
 from ..core import events
 from ..core.channels import signature_headers
@@ -23,10 +21,9 @@ from ..exceptions import words_of
 from ..models import OutboxEvent
 from ..signals import publish, signal_of
 from ..store import outbox
-from ..store.database import alias
 from ..store.guard import Member
 from .clock import Clock
-from .connections import leave_pool, renew
+from .connections import renew
 from .loop import BackgroundThread
 
 _READ = 512
@@ -226,7 +223,6 @@ class SinkThread:
             self._woken.set()
 
     def _run(self) -> None:
-        leave_pool(alias())
         while not self._is_ended:
             self._woken.clear()
             # A round that began before the stop may have missed the last events.
@@ -237,7 +233,6 @@ class SinkThread:
             self._clock.wait(self._woken, pause)
         if self._poster is not None:
             self._poster.close()
-        connections.close_all()
 
     def _pass(self) -> float:
         """Do one round; return the seconds until the next one, 0 where more is waiting."""

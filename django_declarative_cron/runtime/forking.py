@@ -16,23 +16,50 @@ import signal
 import socket
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 
 _HIGH = 200
 
-Identity = tuple[int, int]
 Handler = Callable[[int, FrameType | None], None]
 
 _handlers: dict[int, Handler] = {}
-_descriptors: dict[int, Identity | None] = {}
+_descriptors: dict[int, Owned] = {}
 _fork = threading.local()
 
 
 def can_fork() -> bool:
     """Return whether processes can be forked, and given descriptors."""
     return hasattr(os, "fork") and hasattr(socket, "send_fds")
+
+
+def fork() -> int:
+    """Fork in a process that is not meant to have threads.
+
+    A library may have started some all the same. Their locks stay locked in the child, which
+    does not use them.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+IGNORED = tuple(
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTSTP")
+    if hasattr(signal, name)
+)
+
+
+def become_helper(title: str) -> None:
+    """Take a name, and leave signals to a whole group or container to the scheduler."""
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(title)
 
 
 def handle(numbers: Iterable[int], handler: Handler) -> None:
@@ -44,7 +71,7 @@ def handle(numbers: Iterable[int], handler: Handler) -> None:
 
 def close_in_children(*descriptors: int) -> None:
     """Close descriptors of this process in each process that is forked from it."""
-    _descriptors.update({each: identity(each) for each in descriptors})
+    _descriptors.update({each: Owned(each) for each in descriptors})
 
 
 def out_of_the_way(descriptor: int) -> int:
@@ -60,13 +87,25 @@ def out_of_the_way(descriptor: int) -> int:
     return descriptor
 
 
-def identity(descriptor: int) -> Identity | None:
-    """Return device and inode of a descriptor, ``None`` where it is closed."""
-    try:
-        found = os.fstat(descriptor)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+class Owned:
+    """A descriptor of ours, as long as no callback has closed it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.number = descriptor
+        self._identity = self._present()
+
+    @property
+    def is_ours(self) -> bool:
+        """Return whether it is still what it was, and not another file."""
+        return self._identity is not None and self._present() == self._identity
+
+    def _present(self) -> tuple[int, int] | None:
+        """Return device and inode, ``None`` where it is closed."""
+        try:
+            found = os.fstat(self.number)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
 
 class Sentinel:
@@ -77,26 +116,25 @@ class Sentinel:
     """
 
     def __init__(self) -> None:
-        self._watched, other = os.pipe()
+        watched, other = os.pipe()
         os.close(other)
-        close_in_children(self._watched)
-        self._identity = identity(self._watched)
-        self._outputs: list[tuple[int, Identity]] = []
+        close_in_children(watched)
+        self._watched, self._outputs = Owned(watched), [Owned(2)]
         with suppress(OSError):
             high = out_of_the_way(os.dup(2))
             close_in_children(high)
-            self._outputs = [(each, found) for each in (high, 2) if (found := identity(each))]
+            self._outputs.insert(0, Owned(high))
 
     @property
     def is_intact(self) -> bool:
-        return identity(self._watched) == self._identity
+        return self._watched.is_ours
 
     def say(self, line: str) -> None:
         """Write a line to the standard error, never into a file that got its number."""
-        for output, known in self._outputs:
+        for output in self._outputs:
             with suppress(OSError):
-                if identity(output) == known:
-                    os.write(output, f"{line}\n".encode())
+                if output.is_ours:
+                    os.write(output.number, f"{line}\n".encode())
                     return
 
 
@@ -123,10 +161,10 @@ def _in_child() -> None:
             signal.signal(number, default)
     if (wakeup := signal.set_wakeup_fd(-1)) not in _descriptors:
         signal.set_wakeup_fd(wakeup)
-    for descriptor, known in _descriptors.items():
-        if known is not None and identity(descriptor) == known:
+    for descriptor in _descriptors.values():
+        if descriptor.is_ours:
             with suppress(OSError):
-                os.close(descriptor)
+                os.close(descriptor.number)
     _descriptors.clear()
     _handlers.clear()
     _in_parent()

@@ -5,14 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from django.db import connections
-
 from ..core.liveness import Watch
 from ..signals import report
 from ..store import liveness
 from ..store.guard import Member
 from .clock import Clock
-from .connections import leave_pool, renew
+from .connections import renew
 from .fencing import LeaseValidity, ObservedWindow
 from .loop import BackgroundThread
 from .watchdog import WatchdogProcess
@@ -70,8 +68,6 @@ class Heartbeat:
 
     def _run(self) -> None:
         member, confirmed = self._member(), True  # The row was just written.
-        if member is not None:
-            leave_pool(member.using)
         while member is not None:
             if confirmed and self._watchdog is not None:
                 self._watchdog.heard(member)
@@ -79,7 +75,6 @@ class Heartbeat:
                 break
             confirmed = self.once(member)
             member = self._member()
-        connections.close_all()
 
 
 def beat(member: Member, watched: Watch | None = None) -> bool:

@@ -7,13 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import connections
-
 from .. import signals
 from ..signals import log_line, report
-from ..store.database import alias
 from .clock import Clock
-from .connections import leave_pool
+from .connections import own_connections
 
 LIMIT = 30.0
 """Seconds that a pass may take, or the next one be late, before the loop counts as hanging."""
@@ -25,7 +22,7 @@ Tick = Callable[[], datetime | None]
 
 
 class BackgroundThread:
-    """A daemon thread that may be started again after its end.
+    """A daemon thread with connections of its own, which may be started again after its end.
 
     Args:
         name: of the thread.
@@ -42,13 +39,17 @@ class BackgroundThread:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        self._thread = threading.Thread(target=self._main, name=self._name, daemon=True)
         self._thread.start()
 
     def join(self, seconds: float | None = None) -> None:
         """Wait for its end, unless it is the thread that calls this."""
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(seconds)
+
+    def _main(self) -> None:
+        with own_connections():
+            self._run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,6 @@ class Loop:
         self._thread.join()
 
     def _run(self) -> None:
-        leave_pool(alias())
         while not self._is_stopped:
             self._woken.clear()
             self.pulse.begin()
@@ -164,7 +164,6 @@ class Loop:
             if took >= SLOW and not self.pulse.last.refused:
                 log_line("slow_tick", seconds=took)
             self._clock.wait(self._woken, sleep)
-        connections.close_all()
 
     def _seconds_after_tick(self) -> float:
         try:

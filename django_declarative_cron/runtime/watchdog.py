@@ -8,11 +8,9 @@ import select
 import signal
 import sys
 import threading
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import NoReturn
 from uuid import UUID
 
@@ -24,7 +22,7 @@ from . import forking
 from .clock import Clock
 from .connections import close_every
 from .fencing import member_of
-from .forking import identity, out_of_the_way
+from .forking import Owned, out_of_the_way
 from .shutdown import SIGNALS
 
 FAREWELL = b"farewell\n"
@@ -35,7 +33,6 @@ _LOOK_AT_THE_PARENT = 1.0
 _AGAIN = 0.5
 _DYING = 2.0
 _TITLE = "cron-watchdog"
-_IGNORED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTSTP")
 
 
 class Watch:
@@ -160,8 +157,7 @@ def do_in_child(action: Action, member: Member, seconds: float) -> bool:
 
 def _leave_what_was_inherited(pipe: int) -> int:
     """Drop signals, descriptors and the name; return the pipe's new descriptor."""
-    for name in _IGNORED:
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    forking.become_helper(_TITLE)
     for number in (signal.SIGALRM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.set_wakeup_fd(-1)
@@ -176,8 +172,6 @@ def _leave_what_was_inherited(pipe: int) -> int:
         if descriptor > 3:
             with suppress(OSError):
                 os.close(descriptor)
-    with suppress(OSError):
-        Path("/proc/self/comm").write_text(_TITLE)
     return 3
 
 
@@ -200,8 +194,7 @@ class WatchdogProcess:
 
     def __init__(self, pid: int, pipe: int, clock: Clock) -> None:
         self.pid = pid
-        self._pipe = pipe
-        self._identity = identity(pipe)
+        self._pipe = Owned(pipe)
         forking.close_in_children(pipe)
         self._clock = clock
         self._ended = False
@@ -239,13 +232,8 @@ class WatchdogProcess:
     def _write(self, line: bytes) -> None:
         # A full pipe means that it is stopped, a broken one that it is gone.
         with suppress(OSError):
-            if self._is_ours:
-                os.write(self._pipe, line)
-
-    @property
-    def _is_ours(self) -> bool:
-        """Return whether the descriptor is still the pipe, and not another file."""
-        return identity(self._pipe) == self._identity
+            if self._pipe.is_ours:
+                os.write(self._pipe.number, line)
 
     def _has_ended(self, options: int) -> bool:
         if not self._ended:
@@ -256,8 +244,8 @@ class WatchdogProcess:
                 self._ended = True
             if self._ended:
                 with suppress(OSError):
-                    if self._is_ours:
-                        os.close(self._pipe)
+                    if self._pipe.is_ours:
+                        os.close(self._pipe.number)
         return self._ended
 
 
@@ -281,7 +269,7 @@ def fork_watchdog(options: Options, clock: Clock) -> WatchdogProcess | None:
     # Until the child ignores them.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
-        pid = _fork()
+        pid = forking.fork()
         if pid == 0:
             run_watchdog(member, clock, pipe=read, parent=parent)
     except OSError as error:
@@ -299,11 +287,3 @@ def _pipe() -> tuple[int, int]:
     write = out_of_the_way(write)
     os.set_blocking(write, False)
     return read, write
-
-
-def _fork() -> int:
-    with warnings.catch_warnings():
-        # A library may have threads already. Their locks stay locked in the child, which does
-        # not use them; its own children have a time limit.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()

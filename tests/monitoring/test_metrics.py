@@ -7,8 +7,8 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -260,7 +260,7 @@ def test_a_scheduler_answers_prometheus_with_every_metric(
 def test_if_the_database_fails_the_last_values_are_served(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(cached_query, "connections", SimpleNamespace(close_all=lambda: None))
+    monkeypatch.setattr(cached_query, "own_connections", nullcontext)
     clock, answers = ManualClock(START), ["first"]
     query = cached_query.CachedQuery(lambda: answers.pop(), clock)
     assert query.get() == ("first", 0.0, True)
@@ -274,7 +274,7 @@ def test_if_the_database_fails_the_last_values_are_served(
 
 
 def test_one_scrape_reads_for_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cached_query, "connections", SimpleNamespace(close_all=lambda: None))
+    monkeypatch.setattr(cached_query, "own_connections", nullcontext)
     reads, may_end, clock = list[int](), threading.Event(), ManualClock(START)
 
     def read() -> int:

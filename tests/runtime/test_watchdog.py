@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.core.options import Options
-from django_declarative_cron.runtime import watchdog
+from django_declarative_cron.runtime import forking, watchdog
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.forking import out_of_the_way
 from django_declarative_cron.runtime.watchdog import FAREWELL, Watch, WatchdogProcess
@@ -162,7 +162,7 @@ def test_a_system_without_room_for_a_process_goes_on_without_it(
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(watchdog, "can_fork", lambda: True)
-    monkeypatch.setattr(watchdog, "_fork", refuse)
+    monkeypatch.setattr(forking, "fork", refuse)
     assert watchdog.fork_watchdog(Options(), system_clock) is None
     assert "the scheduler goes on without it" in caplog.text
 

@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-from django.db import connections
 
 from ... import django_tasks, signals
 from ...store import external_jobs
 from ...store.guard import Member
 from ...store.results import Result
 from ..clock import Clock
-from ..connections import leave_pool
+from ..loop import BackgroundThread
 from ..outcome import cancelled, failed
 from ..work import Work
 from . import Load
@@ -84,7 +83,7 @@ class TasksRunner(Pool):
         self._member = member
         self._handed: dict[int, _Handed] = {}
         self._book = threading.Lock()
-        self._asking: threading.Thread | None = None
+        self._asking: BackgroundThread | None = None
         self._has_logged_quiet = False
 
     def look(self) -> None:
@@ -142,26 +141,18 @@ class TasksRunner(Pool):
         """Query the queue for messages that may be lost with their worker, the oldest first."""
         now = self._clock.monotonic()
         due = [each for each in waiting if each.result is not None and each.again_at <= now]
-        if due and (self._asking is None or not self._asking.is_alive()):
-            self._asking = threading.Thread(
-                target=self._enqueue_lost,
-                args=(sorted(due, key=lambda each: each.since)[:_ASKED_AT_ONCE], member),
-                name="declarative-cron-engine",
-                daemon=True,
-            )
+        if due and (self._asking is None or not self._asking.is_alive):
+            oldest = sorted(due, key=lambda each: each.since)[:_ASKED_AT_ONCE]
+            self._asking = BackgroundThread("queue", partial(self._enqueue_lost, oldest, member))
             self._asking.start()
 
     def _enqueue_lost(self, due: list[_Handed], member: Member) -> None:
-        leave_pool(member.using)
-        try:
-            for handed in due:
-                handed.again_at = self._clock.monotonic() + AGAIN
-                # If the message was not lost, the second one has no effect.
-                with suppress(Exception):
-                    if not _still_waits(handed.result):
-                        handed.result = _enqueue(handed.work, member)
-        finally:
-            connections.close_all()
+        for handed in due:
+            handed.again_at = self._clock.monotonic() + AGAIN
+            # If the message was not lost, the second one has no effect.
+            with suppress(Exception):
+                if not _still_waits(handed.result):
+                    handed.result = _enqueue(handed.work, member)
 
     def _cancel(self, work: Work) -> None:
         """End a run that waits; a worker that has it reads the request from its row."""

@@ -13,7 +13,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import Error as DatabaseError
-from django.db import connections
 
 from ... import callables, conf, django_tasks
 from ...core.declarations.declaration import Declaration, Target
@@ -25,11 +24,12 @@ from ...store.external_jobs import Taken
 from ...store.guard import Member
 from .. import watchers
 from ..clock import Clock, system_clock
-from ..connections import leave_pool, renew
+from ..connections import renew
 from ..context import Run
 from ..fencing import member_of, this_process
 from ..foreground import record
 from ..heartbeat import Heartbeat
+from ..loop import BackgroundThread
 from ..outcome import Ending, failed
 from ..work import Work
 from .django_tasks import here_stopping
@@ -47,15 +47,13 @@ def told_when_asked(work: Work, member: Member, clock: Clock) -> Iterator[None]:
     over, stops = threading.Event(), list[int]()
 
     def look() -> None:
-        leave_pool(member.using)
         while not clock.wait(over, EVERY):
             if stops:
                 work.run.stopping.set()
             if not work.ending.asked.is_set():
                 _ask(work, member)
-        connections.close_all()
 
-    thread = threading.Thread(target=look, name="declarative-cron-relay", daemon=True)
+    thread = BackgroundThread("relay", look)
     thread.start()
     try:
         with _noted(stops):

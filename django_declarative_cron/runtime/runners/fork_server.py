@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 import threading
-import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -156,8 +155,6 @@ def _work(order: dict[str, Any], talk: Talk) -> Work:
 
 _TITLE = "cron-processes"
 _PR_SET_PDEATHSIG = 1
-# A signal to a whole group or container is for the scheduler, which ends its runs itself.
-_IGNORED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
 class ForkServer:
@@ -201,10 +198,7 @@ class ForkServer:
         talk, output = descriptors
         conversation, server = socket.socket(fileno=talk), os.getpid()
         try:
-            with warnings.catch_warnings():
-                # A module of the project may have started a thread when it was imported.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                pid = os.fork()
+            pid = forking.fork()
         except OSError as error:
             with suppress(OSError):
                 send_line(conversation, refused=str(error))
@@ -226,8 +220,8 @@ class ForkServer:
             os.setpgid(0, 0)
             _end_with_parent(server)
             signal.set_wakeup_fd(-1)
-            for name in (*_IGNORED, "SIGCHLD"):
-                signal.signal(getattr(signal, name), signal.SIG_DFL)
+            for number in (*forking.IGNORED, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
             close_quietly(self._control.fileno(), self._ended, self._news)
             for other in self._conversations.values():
                 other.close()
@@ -279,11 +273,7 @@ def main(given: str) -> None:
     """Run the fork server; Django is set up."""
     order = Order(**json.loads(given))
     _restore_python_path(order.python_path)
-    for name in _IGNORED:
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
-    if sys.platform == "linux":
-        with suppress(OSError), open("/proc/self/comm", "w") as title:
-            title.write(_TITLE)
+    forking.become_helper(_TITLE)
     _load(order.paths)
     if threading.active_count() > 1:
         names = ", ".join(thread.name for thread in threading.enumerate()[1:])

@@ -22,7 +22,7 @@ from .. import forking
 from ..clock import Clock
 from ..context import Run
 from ..fencing import member_of
-from ..forking import identity, out_of_the_way
+from ..forking import Owned, out_of_the_way
 
 OPTIONS = ("memory_limit", "cpu_limit")
 """Keys of ``options`` that limit a process: bytes, and seconds of the processor."""
@@ -147,14 +147,14 @@ class Talk:
 
     def __init__(self, conversation: socket.socket) -> None:
         self._socket = socket.socket(fileno=out_of_the_way(conversation.detach()))
-        self._identity = identity(self._socket.fileno())
-        forking.close_in_children(self._socket.fileno())
+        self._owned = Owned(self._socket.fileno())
+        forking.close_in_children(self._owned.number)
         self._lock = threading.Lock()
 
     @property
     def is_ours(self) -> bool:
         """Return whether the callback has not closed it."""
-        return identity(self._socket.fileno()) == self._identity
+        return self._owned.is_ours
 
     def say(self, **said: Any) -> bool:
         """Send one message, and return whether that was possible."""
