@@ -21,12 +21,16 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.core.http_api import Right
-from django_declarative_cron.monitoring import cached_query, exporter, metrics
+from django_declarative_cron.monitoring import exporter, metrics
 from django_declarative_cron.monitoring.exporter import Exporter
 from django_declarative_cron.monitoring.files import text_of
-from django_declarative_cron.monitoring.label_limit import TaskLabels
 from django_declarative_cron.monitoring.metric_defs import METRICS, OTHER, PREFIX
-from django_declarative_cron.monitoring.metrics import EventMetrics, exposition, read_counts
+from django_declarative_cron.monitoring.metrics import (
+    EventMetrics,
+    TaskLabels,
+    exposition,
+    read_counts,
+)
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.signals import SIGNALS
 from django_declarative_cron.store import access_tokens
@@ -260,9 +264,9 @@ def test_a_scheduler_answers_prometheus_with_every_metric(
 def test_if_the_database_fails_the_last_values_are_served(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(cached_query, "own_connections", nullcontext)
+    monkeypatch.setattr(exporter, "own_connections", nullcontext)
     clock, answers = ManualClock(START), ["first"]
-    query = cached_query.CachedQuery(lambda: answers.pop(), clock)
+    query = exporter.CachedQuery(lambda: answers.pop(), clock)
     assert query.get() == ("first", 0.0, True)
     clock.advance(START + timedelta(seconds=4))
     assert query.get() == ("first", 4.0, True)
@@ -274,7 +278,7 @@ def test_if_the_database_fails_the_last_values_are_served(
 
 
 def test_one_scrape_reads_for_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cached_query, "own_connections", nullcontext)
+    monkeypatch.setattr(exporter, "own_connections", nullcontext)
     reads, may_end, clock = list[int](), threading.Event(), ManualClock(START)
 
     def read() -> int:
@@ -282,7 +286,7 @@ def test_one_scrape_reads_for_those_that_wait(monkeypatch: pytest.MonkeyPatch) -
         assert may_end.wait(TIMEOUT)
         return len(reads)
 
-    query = cached_query.CachedQuery(read, clock)
+    query = exporter.CachedQuery(read, clock)
     with ThreadPoolExecutor(4) as pool:
         found = [pool.submit(query.get) for _ in range(4)]
         may_end.set()

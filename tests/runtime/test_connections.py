@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.db.backends.signals import connection_created
 
 from django_declarative_cron import Scheduler
-from django_declarative_cron.monitoring.cached_query import CachedQuery
+from django_declarative_cron.monitoring.exporter import CachedQuery
 from django_declarative_cron.runtime import connections
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.connections import Outage
