@@ -35,10 +35,6 @@ _ATTEMPTS_TO_RECORD = 10
 _BETWEEN_ATTEMPTS = 0.5
 
 
-def _nothing() -> None:
-    """Do nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Ran:
     """The result of a run in the foreground, and its recorded event."""
@@ -52,7 +48,7 @@ def run_now(
     act: Act,
     clock: Clock,
     *,
-    started: Callable[[], None] = _nothing,
+    started: Callable[[], object] = lambda: None,
     watchdog: WatchdogProcess | None = None,
 ) -> Ran:
     """Run a declared task to its end in this thread.
@@ -75,7 +71,7 @@ def run_started(
     start: CommittedStart,
     declaration: Declaration,
     clock: Clock,
-    started: Callable[[], None] = _nothing,
+    started: Callable[[], object] = lambda: None,
     watchdog: WatchdogProcess | None = None,
 ) -> Ran:
     """Run a committed start to its end in this thread, and record it.
@@ -153,10 +149,6 @@ def _recorded(member: Member, result: Result, clock: Clock) -> list[events.Event
 _BETWEEN_LOOKS = 1.0
 
 
-def _nobody() -> None:
-    """Return no watchdog process."""
-
-
 @dataclass(slots=True)
 class Backfill:
     """Runs of past occurrences of one task, all by one instance.
@@ -173,7 +165,7 @@ class Backfill:
     clock: Clock
     repeat: bool
     waits: Callable[[], None]
-    watchdog: Callable[[], WatchdogProcess | None] = _nobody
+    watchdog: Callable[[], WatchdogProcess | None] = lambda: None
     member: Member = field(init=False)
     window: ObservedWindow = field(init=False, default_factory=ObservedWindow)
     _options: conf.Options = field(init=False)
