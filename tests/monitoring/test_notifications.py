@@ -147,13 +147,13 @@ def test_a_poll_that_waits_for_the_database_ends_with_its_scheduler(
     second = watch._thread
     answers.set()
     first.join(TIMEOUT)
-    assert not first.is_alive()
+    assert not first.is_alive
     assert second is not None
     assert second is not first
-    assert second.is_alive()
+    assert second.is_alive
     watch.end(TIMEOUT)
     second.join(TIMEOUT)
-    assert not second.is_alive()
+    assert not second.is_alive
 
 
 def test_a_scheduler_leaves_before_it_sends_queued_messages(

@@ -40,7 +40,7 @@ def close_the_pipe() -> None:
     """Close a descriptor that belongs to somebody else: the pipe to the watchdog process."""
     gc.unfreeze()  # What a scheduler was made of is out of the collector's sight.
     [watchdog] = [each for each in gc.get_objects() if isinstance(each, WatchdogProcess)]
-    os.close(watchdog._pipe)
+    os.close(watchdog._pipe.number)
     _note("closed")
 
 
