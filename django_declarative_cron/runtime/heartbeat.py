@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from ..core.liveness import Watch
 from ..signals import report
 from ..store import liveness
 from ..store.guard import Member
@@ -59,9 +58,15 @@ class Heartbeat:
         self._thread.join(_LONGEST_JOIN)
 
     def once(self, member: Member) -> bool:
-        """Write one heartbeat; return whether the database confirmed it."""
+        """Write one heartbeat; return whether the database confirmed it, and log a refusal."""
         began = self._validity.moment()
-        confirmed = beat(member, self._window.watched)
+        try:
+            confirmed = liveness.heartbeat(member, self._window.watched)
+        except BaseException as error:
+            # Without heartbeats the process counts as dead, so nothing may end this thread.
+            report("The heartbeat", error)
+            renew(error)
+            return False
         if confirmed:
             self._validity.renew(began, member.longest_silence)
         return confirmed
@@ -75,14 +80,3 @@ class Heartbeat:
                 break
             confirmed = self.once(member)
             member = self._member()
-
-
-def beat(member: Member, watched: Watch | None = None) -> bool:
-    """Write one heartbeat and return whether it was confirmed; a refusal is logged."""
-    try:
-        return liveness.heartbeat(member, watched)
-    except BaseException as error:
-        # Without heartbeats the process counts as dead, so nothing may end this thread.
-        report("The heartbeat", error)
-        renew(error)
-        return False
