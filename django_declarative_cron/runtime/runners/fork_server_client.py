@@ -1,4 +1,9 @@
-"""The fork server of a process runner: started, asked for processes, replaced when it hangs."""
+"""The fork server of a process runner: started, asked for processes, replaced when it hangs.
+
+It is not the one of ``multiprocessing``, which preloads without the parent's ``sys.path`` up to
+Python 3.13, imports the main module anew in each process, has one server for the project's own
+pools and for runs, and lets a start wait without limit for a server that hangs.
+"""
 
 from __future__ import annotations
 
