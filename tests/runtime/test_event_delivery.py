@@ -127,12 +127,23 @@ def until_waiting_are(count: int) -> None:
     wait_until(lambda: waiting() == count, f"{count} events that wait")
 
 
-def test_events_are_posted_in_order_signed_and_forgotten(
-    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow
-) -> None:
-    post_to(receiver.url, headers={"Authorization": "Bearer of events"})
-    scheduler.initialize(declared("a"))
-    run_now("a")
+Begin = Callable[..., None]
+
+
+@pytest.fixture
+def begin(scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow) -> Begin:
+    """Let a task run once, with a sink for its events."""
+
+    def run_once(**sink: Any) -> None:
+        post_to(receiver.url, **sink)
+        scheduler.initialize(declared("a"))
+        run_now("a")
+
+    return run_once
+
+
+def test_events_are_posted_in_order_signed_and_forgotten(receiver: Receiver, begin: Begin) -> None:
+    begin(headers={"Authorization": "Bearer of events"})
     receiver.wait(lambda r: len(r.taken) == 3)
     assert receiver.kinds() == LIFE
     until_waiting_are(0)
@@ -144,13 +155,9 @@ def test_events_are_posted_in_order_signed_and_forgotten(
         assert got.path == "/hook/s3cret"
 
 
-def test_the_old_secret_and_the_new_one_both_sign(
-    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow
-) -> None:
+def test_the_old_secret_and_the_new_one_both_sign(receiver: Receiver, begin: Begin) -> None:
     new = "whsec_" + "bmV3" * 10
-    post_to(receiver.url, secret=[new, SECRET])
-    scheduler.initialize(declared("a"))
-    run_now("a")
+    begin(secret=[new, SECRET])
     receiver.wait(lambda r: len(r.taken) == 3)
     for secret in (new, SECRET):
         assert standardwebhooks.Webhook(secret).verify(
@@ -159,13 +166,11 @@ def test_the_old_secret_and_the_new_one_both_sign(
 
 
 def test_a_receiver_that_fails_gets_everything_in_order_with_the_same_names(
-    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow, heard: Heard
+    receiver: Receiver, begin: Begin, heard: Heard
 ) -> None:
     answers = iter([500, 503, 429])
     receiver.behave = lambda got: next(answers, 200)
-    post_to(receiver.url)
-    scheduler.initialize(declared("a"))
-    run_now("a")
+    begin()
     receiver.wait(lambda r: len(r.taken) == 3)
     assert receiver.kinds() == LIFE
     assert [got.kind for got in receiver.got] == ["cron.triggered"] * 3 + LIFE
@@ -192,14 +197,10 @@ def test_nobody_there_is_told_without_the_secrets_of_the_url(
     again.close()
 
 
-def test_a_redirect_is_not_followed(
-    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow, heard: Heard
-) -> None:
+def test_a_redirect_is_not_followed(receiver: Receiver, begin: Begin, heard: Heard) -> None:
     other = Receiver()
     receiver.behave = lambda got: (307, {"location": other.url}, "")
-    post_to(receiver.url)
-    scheduler.initialize(declared("a"))
-    run_now("a")
+    begin()
     assert heard.wait_for("EventDeliveryFailed")[0].error == "307 Temporary Redirect"
     assert other.got == []
     other.close()
@@ -237,13 +238,11 @@ def test_a_receiver_that_hangs_delays_no_run_and_no_stop(
 
 
 def test_an_answer_that_comes_late_is_none_and_the_event_comes_again(
-    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow
+    receiver: Receiver, begin: Begin
 ) -> None:
     late = threading.Event()
     receiver.behave = lambda got: 200 if len(receiver.got) > 1 or late.wait(TIMEOUT) else 500
-    post_to(receiver.url, timeout=0.3)
-    scheduler.initialize(declared("a"))
-    run_now("a")
+    begin(timeout=0.3)
     receiver.wait(lambda r: len(r.taken) == 3)
     late.set()
     assert [got.kind for got in receiver.got] == ["cron.triggered", *LIFE]
@@ -312,12 +311,10 @@ def test_a_stop_during_a_look_that_finds_nothing_looks_once_more(
 
 
 def test_a_stop_does_not_wait_for_a_receiver_that_is_down(
-    scheduler: Scheduler, receiver: Receiver, post_to: Post, run_now: RunNow, heard: Heard
+    scheduler: Scheduler, receiver: Receiver, begin: Begin, heard: Heard
 ) -> None:
     receiver.behave = lambda got: 503
-    post_to(receiver.url)
-    scheduler.initialize(declared("a"))
-    run_now("a")
+    begin()
     heard.wait_for("TaskRunCompleted")
     began = time.monotonic()
     assert scheduler.stop(grace=timedelta(seconds=TIMEOUT))

@@ -10,6 +10,7 @@ import pytest
 
 from django_declarative_cron import signals, theory
 from django_declarative_cron.core.events import Event
+from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
 from ..simulation.task_trace import task_trace
@@ -66,4 +67,15 @@ def names(events: list[Event]) -> list[str]:
     return [name for name in found if not name.startswith(chatter)]
 
 
+def of(told: list[Event], kind: type[Event]) -> list[Any]:
+    """Return the events of a kind."""
+    return [event for event in told if isinstance(event, kind)]
+
+
+def act(sim: Simulation, note: str = "") -> Act:
+    """Sign what an operator does now."""
+    return Act(author="an operator", at=sim.now, note=note, author_key="7")
+
+
 FIVE_MINUTES = timedelta(minutes=5)
+HOURLY = "0 * * * *"

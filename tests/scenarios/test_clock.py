@@ -12,11 +12,11 @@ from django_declarative_cron.core.events import Event
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.store import operator_actions
 
-from .conftest import FIVE_MINUTES, Started, utc
+from .conftest import FIVE_MINUTES, Started, act, of, utc
 
 
 def _moves(told: list[Event]) -> list[float]:
-    return [event.seconds for event in told if isinstance(event, events.ClockStepped)]
+    return [event.seconds for event in of(told, events.ClockStepped)]
 
 
 def test_a_small_step_back_repeats_nothing(simulation: Started, told: list[Event]) -> None:
@@ -112,7 +112,7 @@ def test_what_is_owed_at_once_does_not_wait_for_the_old_time_after_a_step_back(
     ]
     sim.initialize(registrations)
     sim.advance_to("2024-01-01T10:30:00Z")
-    operator_actions.request_run(["asked"], operator_actions.Act(author="somebody", at=sim.now))
+    operator_actions.request_run(["asked"], act(sim))
     sim.crash()
     sim.jump_to("2024-01-01T10:27:00Z")
     sim.initialize(registrations)

@@ -23,14 +23,7 @@ from django_declarative_cron.exceptions import (
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
 from django_declarative_cron.store import database
 
-from .conftest import FIVE_MINUTES, Started, utc
-
-HOURLY = "0 * * * *"
-
-
-def _of(told: list[Event], kind: type[Event]) -> list[Any]:
-    return [event for event in told if isinstance(event, kind)]
-
+from .conftest import FIVE_MINUTES, HOURLY, Started, of, utc
 
 DAMAGES: dict[str, tuple[dict[str, Any], str]] = {
     "negative delay": (
@@ -74,7 +67,7 @@ def test_pe10_a_damaged_row_is_told_and_rewritten_from_its_declaration(
     ScheduledTask.objects.filter(name="a").update(**changed)
     told.clear()
     sim.initialize(registrations)
-    (event,) = _of(told, events.TaskStateDamaged)
+    (event,) = of(told, events.TaskStateDamaged)
     assert (event.task_name, event.level) == ("a", "WARNING")
     assert event.error.startswith(error)
     kinds = [type(each) for each in told if getattr(each, "task_name", "") == "a"]
@@ -94,9 +87,9 @@ def test_pe10_a_fractional_delay_is_another_delay_and_no_damage(
     sim.stop()
     ScheduledTask.objects.update(retry_delay=timedelta(milliseconds=5000, microseconds=500))
     sim.initialize(registrations)
-    (event,) = _of(told, events.TaskOverridden)
+    (event,) = of(told, events.TaskOverridden)
     assert event.old_state == {"retry_delay_ms": 5000.5}
-    assert _of(told, events.TaskStateDamaged) == []
+    assert of(told, events.TaskStateDamaged) == []
     assert sim.task("a").retry_delay == FIVE_MINUTES
 
 
@@ -109,13 +102,13 @@ def test_damage_found_while_running_is_told_and_rewritten_too(
     sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("a", "b")])
     ScheduledTask.objects.filter(name="a").update(**damage)
     sim.advance_to("2024-01-01T11:00:00Z")
-    (event,) = _of(told, events.TaskStateDamaged)
+    (event,) = of(told, events.TaskStateDamaged)
     assert (event.task_name, event.at) == ("a", utc("11:00"))
     assert (len(sim.starts("a")), len(sim.starts("b"))) == (1, 2)
     assert (sim.task("a").cron, sim.task("a").retry_delay) == (HOURLY, FIVE_MINUTES)
     sim.advance_to("2024-01-01T12:00:00Z")
     assert (len(sim.starts("a")), len(sim.starts("b"))) == (2, 3)
-    assert len(_of(told, events.TaskOverridden)) == 1
+    assert len(of(told, events.TaskOverridden)) == 1
 
 
 @pytest.mark.requirement("003 Testable Invariants/7")
@@ -174,12 +167,12 @@ def test_pe08_rows_that_are_gone_are_told_by_name(simulation: Started, told: lis
     sim.initialize([(n, HOURLY, sim.job(), FIVE_MINUTES) for n in ("a", "b")])
     ScheduledTask.objects.filter(name="a").delete()
     sim.advance_to("2024-01-01T11:00:00Z")
-    (event,) = _of(told, events.PersistenceFailed)
+    (event,) = of(told, events.PersistenceFailed)
     assert event.doing == "keeping the rows of the declared tasks"
     assert event.error == (
         "TaskListMismatchError: Persisted tasks do not match the declared ones: missing 'a'"
     )
-    assert [each.task_name for each in _of(told, events.TaskAdded)] == ["a", "b", "a"]
+    assert [each.task_name for each in of(told, events.TaskAdded)] == ["a", "b", "a"]
     assert utc("10:00") < sim.task("a").registered_at < utc("10:02")
     assert (len(sim.starts("a")), len(sim.starts("b"))) == (2, 2)
 
@@ -192,7 +185,7 @@ def test_pe08_a_row_of_somebody_else_does_not_hide_a_row_that_is_gone(
     ScheduledTask.objects.filter(name="a").update(name="stranger")
     sim.advance_to("2024-01-01T11:00:00Z")
     assert sorted(ScheduledTask.objects.values_list("name", flat=True)) == ["a", "b"]
-    assert [each.task_name for each in _of(told, events.TaskOrphaned)] == ["stranger"]
+    assert [each.task_name for each in of(told, events.TaskOrphaned)] == ["stranger"]
     assert (len(sim.starts("a")), len(sim.starts("b"))) == (2, 2)
 
 
@@ -262,7 +255,7 @@ def test_p58_three_broken_tasks_of_a_hundred_hold_up_no_other(
     reasons = ScheduledTask.objects.exclude(broken_reason="").values_list("name", "broken_reason")
     why = "CronCalculationError: Failed to calculate next occurrence: gone"
     assert dict(reasons) == dict.fromkeys(broken, why)
-    assert {event.task_name for event in _of(told, events.TaskBroken)} == broken
+    assert {event.task_name for event in of(told, events.TaskBroken)} == broken
     monkeypatch.undo()
     sim.advance_to("2024-01-01T11:06:00Z")
     assert [len(sim.starts(name)) for name in sorted(broken)] == [1, 1, 1]

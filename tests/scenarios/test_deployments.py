@@ -22,12 +22,10 @@ from django_declarative_cron.models import (
     TaskRun,
 )
 from django_declarative_cron.store import operator_actions
-from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
-from .conftest import FIVE_MINUTES, Started, utc
+from .conftest import FIVE_MINUTES, HOURLY, Started, act, of, utc
 
-HOURLY = "0 * * * *"
 EVERY_MINUTE = "* * * * *"
 
 Pair = tuple[Simulation, Simulation]
@@ -92,7 +90,7 @@ def test_what_is_removed_is_told_with_the_identifier(
     sim = simulation("10:00:00")
     sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
     sim.initialize([])
-    (orphaned,) = [event for event in told if isinstance(event, events.TaskOrphaned)]
+    (orphaned,) = of(told, events.TaskOrphaned)
     assert orphaned.scheduler_identifier == str(SchedulerState.objects.get().identifier)
 
 
@@ -119,19 +117,15 @@ ACTS: dict[str, Callable[[Simulation], object]] = {
     "an override": lambda sim: sim.initialize([("t", "5 * * * *", sim.job(), FIVE_MINUTES)]),
     "another task": lambda sim: sim.initialize([("u", HOURLY, sim.job(), FIVE_MINUTES)]),
     "a mistake": lambda sim: _refused(sim, "no list"),
-    "a pause": lambda sim: operator_actions.pause(["t"], _act(sim)),
-    "a request": lambda sim: (operator_actions.request_run(["t"], _act(sim)), sim.poll()),
-    "a cleared retry": lambda sim: operator_actions.clear_retry(["t"], _act(sim)),
+    "a pause": lambda sim: operator_actions.pause(["t"], act(sim)),
+    "a request": lambda sim: (operator_actions.request_run(["t"], act(sim)), sim.poll()),
+    "a cleared retry": lambda sim: operator_actions.clear_retry(["t"], act(sim)),
 }
 
 
 def _refused(sim: Simulation, mistake: Any) -> None:
     with pytest.raises(DeclarativeCronError):
         sim.initialize(mistake)
-
-
-def _act(sim: Simulation) -> Act:
-    return Act(author="an operator", at=sim.now)
 
 
 @pytest.mark.requirement("001 Scheduler Identifier/2")
@@ -158,18 +152,18 @@ def test_a_crash_in_one_interrupts_no_run_of_the_other(
     ours.initialize([("t", HOURLY, ours.job(), FIVE_MINUTES)])
     assert [run.outcome for run in ours.runs("t")] == ["interrupted", "succeeded"]
     assert [run.outcome for run in theirs.runs("t")] == ["running"]
-    assert len([event for event in told if isinstance(event, events.TaskRunInterrupted)]) == 1
+    assert len(of(told, events.TaskRunInterrupted)) == 1
 
 
 def test_acts_reach_the_deployment_of_the_settings_only(
     pair: Callable[..., Pair], settings: Any
 ) -> None:
     ours, theirs = pair("10:10:00")
-    assert operator_actions.pause(["t"], _act(ours)) == ["t"]
+    assert operator_actions.pause(["t"], act(ours)) == ["t"]
     settings.DECLARATIVE_CRON = {"DEPLOYMENT": "theirs"}
-    assert operator_actions.request_run(["t"], _act(theirs)) == ["t"]
+    assert operator_actions.request_run(["t"], act(theirs)) == ["t"]
     settings.DECLARATIVE_CRON = {"DEPLOYMENT": "nobody's"}
-    assert operator_actions.pause(["t"], _act(theirs)) == []
+    assert operator_actions.pause(["t"], act(theirs)) == []
     assert TaskOverride.objects.filter(scheduler__deployment="default").get().kind == "pause"
     assert TaskOverride.objects.filter(scheduler__deployment="theirs").get().kind == "run"
     assert (ours.task("t").paused_since, theirs.task("t").paused_since) == (utc("10:10"), None)
@@ -178,7 +172,7 @@ def test_acts_reach_the_deployment_of_the_settings_only(
 @pytest.mark.beyond_the_theory
 def test_a_pause_survives_removal_in_its_own_deployment_only(pair: Callable[..., Pair]) -> None:
     ours, theirs = pair("10:10:00")
-    operator_actions.pause(["t"], _act(ours))
+    operator_actions.pause(["t"], act(ours))
     for sim in (ours, theirs):
         sim.initialize([])
         sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
@@ -197,7 +191,7 @@ def test_a_lost_row_is_missed_however_many_rows_the_others_have(
     ours.advance_to("2024-01-01T10:12:00Z")
     assert ours.task("a").registered_at > utc("10:10")
     assert _everything("theirs") == before
-    failed = [event for event in told if isinstance(event, events.PersistenceFailed)]
+    failed = of(told, events.PersistenceFailed)
     assert [event.error.rpartition(": ")[2] for event in failed] == ["missing 'a'"]
 
 

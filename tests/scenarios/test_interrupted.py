@@ -12,7 +12,7 @@ from django_declarative_cron.models import ScheduledTask, SchedulerInstance, Tas
 from django_declarative_cron.store.status import shown_end, shown_outcome
 from django_declarative_cron.testing import SimulatedCrash, Simulation
 
-from .conftest import FIVE_MINUTES, Started, utc
+from .conftest import FIVE_MINUTES, Started, of, utc
 
 LONG = timedelta(minutes=30)
 
@@ -37,7 +37,7 @@ def test_in01_an_interrupted_run_restarts_once_at_the_next_initialisation(
         ("succeeded", "orphaned", 2),
     ]
     assert sim.starts("t") == [utc("10:00"), utc("10:01:30")]
-    (event,) = [e for e in told if isinstance(e, events.TaskRunInterrupted)]
+    (event,) = of(told, events.TaskRunInterrupted)
     assert (event.level, event.task_name) == ("INFO", "t")
     assert (event.old_instance, event.new_instance) == (old, str(sim[0].scheduler.id))
     sim.advance_to("2024-01-01T23:00:00Z", at_least_every=timedelta(hours=1))
@@ -282,7 +282,7 @@ def test_the_third_end_in_a_row_is_told_once_and_counted(
         counted.append(sim.task("k").interruptions)
     assert counted == [1, 2, 3, 4, 0]
     assert _outcomes(sim, "k") == [*["interrupted"] * 5, "succeeded"]
-    (once,) = [e for e in told if isinstance(e, events.TaskRepeatedlyInterrupted)]
+    (once,) = of(told, events.TaskRepeatedlyInterrupted)
     assert (once.task_name, once.interruptions) == ("k", 3)
 
 

@@ -23,9 +23,8 @@ from django_declarative_cron.signals import SIGNALS
 from django_declarative_cron.store import reconcile
 from django_declarative_cron.testing import Simulation
 
-from .conftest import FIVE_MINUTES, Started, utc
+from .conftest import FIVE_MINUTES, HOURLY, Started, of, utc
 
-HOURLY = "0 * * * *"
 EVERY_MINUTE = "* * * * *"
 LIFE = ("Scheduler", "Polling")
 
@@ -110,7 +109,7 @@ def test_re03_a_swap_in_the_middle_of_a_pass_is_not_mistaken_for_a_stranger(
     assert looks > look
     assert len(sim.starts("stays")) == 1
     assert sim.starts("comes")[-1] == utc("11:00")
-    assert not [event for event in told if isinstance(event, events.SchedulerSuperseded)]
+    assert not of(told, events.SchedulerSuperseded)
 
 
 @pytest.mark.beyond_the_theory
@@ -361,7 +360,7 @@ def test_a_step_back_is_reconsidered_when_the_database_answers_again(
         sim.jump_to("2024-01-01T08:30:00Z")
     sim.advance_to("2024-01-01T09:00:00Z")
     assert sim.starts("a") == [utc("09:00")]
-    assert len([event for event in told if isinstance(event, events.ClockStepped)]) == 1
+    assert len(of(told, events.ClockStepped)) == 1
 
 
 @pytest.mark.requirement("001 Error Taxonomy/8", "001 Error Throwing Guarantees/2")

@@ -21,10 +21,9 @@ from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.cron import parse
 from django_declarative_cron.models import TaskOverride, TaskRun
 from django_declarative_cron.store import operator_actions
-from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
-from .conftest import FIVE_MINUTES, Started, names, utc
+from .conftest import FIVE_MINUTES, Started, act, names, utc
 
 HOUR = timedelta(hours=1)
 
@@ -32,10 +31,6 @@ HOUR = timedelta(hours=1)
 def _task(sim: Simulation, **said: Any) -> dict[str, Any]:
     task = {"name": "t", "cron": "0 * * * *", "callback": sim.job(), "retry_delay": FIVE_MINUTES}
     return {**task, "overlap_policy": "coalesce", **said}
-
-
-def _act(sim: Simulation, note: str = "") -> Act:
-    return Act(author="an operator", at=sim.now, note=note)
 
 
 def _unserved() -> list[tuple[str, str, int, Any]]:
@@ -91,7 +86,7 @@ def test_another_spread_keeps_what_is_known_of_a_task(simulation: Started) -> No
 def test_an_occurrence_that_is_skipped_moves_with_its_author(simulation: Started) -> None:
     sim = simulation("09:30:00")
     sim.initialize([_task(sim)])
-    operator_actions.skip_next(["t"], _act(sim, "inventory"))
+    operator_actions.skip_next(["t"], act(sim, "inventory"))
     sim.initialize([_task(sim, spread="PT30M")])
     sim.advance_to("2024-01-01T12:10:00Z")
     assert sim.starts("t") == [utc("11:06:29"), utc("12:06:29")]
@@ -381,7 +376,7 @@ def test_a_resumed_task_has_as_many_failures_again(simulation: Started) -> None:
     sim = simulation("09:30:00")
     sim.initialize([_task(sim, callback=sim.job(["fail"]), pause_after_failures=2)])
     sim.advance_to("2024-01-01T11:30:00Z")
-    operator_actions.resume(["t"], _act(sim))
+    operator_actions.resume(["t"], act(sim))
     sim.advance_to("2024-01-01T13:00:00Z")
     assert len(sim.starts("t")) == 4
     assert TaskOverride.objects.filter(reason="failures").count() == 2
@@ -405,17 +400,17 @@ def test_the_skipped_occurrence_is_a_row_with_who_and_why(
     sim = simulation("09:30:00")
     sim.initialize([_task(sim)])
     with django_capture_on_commit_callbacks(execute=True):
-        assert operator_actions.skip_next(["t"], _act(sim, "inventory")) == ["t"]
-    assert operator_actions.skip_next(["t"], _act(sim)) == []
+        assert operator_actions.skip_next(["t"], act(sim, "inventory")) == ["t"]
+    assert operator_actions.skip_next(["t"], act(sim)) == []
     assert sim.task("t").next_run_at == utc("11:00")
     sim.advance_to("2024-01-01T10:00:00Z")
     [row] = sim.runs("t")
     assert (row.outcome, row.reason, row.scheduled_for) == ("skipped", "skip_next", utc("10:00"))
     assert row.detail == {"author": "an operator", "note": "inventory"}
-    act = TaskOverride.objects.get()
-    assert (act.kind, act.until) == ("skip", utc("10:00"))
-    assert (act.author, act.note) == ("an operator", "inventory")
-    assert act.ended_at is not None
+    stored = TaskOverride.objects.get()
+    assert (stored.kind, stored.until) == ("skip", utc("10:00"))
+    assert (stored.author, stored.note) == ("an operator", "inventory")
+    assert stored.ended_at is not None
     sim.advance_to("2024-01-01T11:30:00Z")
     assert sim.starts("t") == [utc("11:00")]
     assert "TaskSkipRequested" in names(told)
@@ -425,9 +420,9 @@ def test_the_skipped_occurrence_is_a_row_with_who_and_why(
 def test_a_skip_is_taken_back(simulation: Started) -> None:
     sim = simulation("09:30:00")
     sim.initialize([_task(sim)])
-    operator_actions.skip_next(["t"], _act(sim))
-    assert operator_actions.unskip(["t"], _act(sim)) == ["t"]
-    assert operator_actions.unskip(["t"], _act(sim)) == []
+    operator_actions.skip_next(["t"], act(sim))
+    assert operator_actions.unskip(["t"], act(sim)) == ["t"]
+    assert operator_actions.unskip(["t"], act(sim)) == []
     sim.advance_to("2024-01-01T10:30:00Z")
     assert sim.starts("t") == [utc("10:00")]
     assert not TaskOverride.objects.filter(ended_at=None).exists()
@@ -439,7 +434,7 @@ def test_a_retry_goes_on_while_the_next_occurrence_is_skipped(simulation: Starte
     job = sim.job(["fail", "ok"])
     sim.initialize([_task(sim, callback=job, retry_delay=timedelta(minutes=80))])
     sim.advance_to("2024-01-01T10:10:00Z")
-    operator_actions.skip_next(["t"], _act(sim))
+    operator_actions.skip_next(["t"], act(sim))
     sim.advance_to("2024-01-01T11:30:00Z")
     assert sim.starts("t") == [utc("10:00"), utc("11:20")]
 
@@ -448,7 +443,7 @@ def test_a_retry_goes_on_while_the_next_occurrence_is_skipped(simulation: Starte
 def test_what_was_missed_besides_a_skipped_occurrence_is_caught_up(simulation: Started) -> None:
     sim = simulation("09:30:00")
     sim.initialize([_task(sim)])
-    operator_actions.skip_next(["t"], _act(sim))
+    operator_actions.skip_next(["t"], act(sim))
     sim.jump_to("2024-01-01T12:30:00Z")
     assert _unserved() == [
         ("skipped", "skip_next", 1, utc("10:00")),
@@ -461,7 +456,7 @@ def test_what_was_missed_besides_a_skipped_occurrence_is_caught_up(simulation: S
 def test_a_skip_of_what_another_schedule_does_not_name_means_nothing(simulation: Started) -> None:
     sim = simulation("09:30:00")
     sim.initialize([_task(sim)])
-    operator_actions.skip_next(["t"], _act(sim))
+    operator_actions.skip_next(["t"], act(sim))
     sim.initialize([_task(sim, cron="30 * * * *")])
     sim.advance_to("2024-01-01T11:40:00Z")
     assert sim.starts("t") == [utc("09:30"), utc("10:30"), utc("11:30")]

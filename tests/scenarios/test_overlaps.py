@@ -12,7 +12,7 @@ from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.testing import Simulation
 from django_declarative_cron.testing.callables import Job
 
-from .conftest import Started, names, utc
+from .conftest import Started, act, names, utc
 
 
 def entry(job: Job, policy: str | None, **keys: Any) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_a_person_waits_for_the_run_that_goes_on(simulation: Started) -> None:
     sim = simulation("10:01:00")
     sim.initialize([entry(sim.job(["ok"], timedelta(minutes=3)), "skip")])
     sim.advance_to("2024-01-01T10:06:00Z")
-    operator_actions.request_run(["t"], operator_actions.Act("ada", sim.now))
+    operator_actions.request_run(["t"], act(sim))
     sim.advance_to("2024-01-01T10:08:30Z")
     assert [(run.reason, run.started_at) for run in sim.runs("t")] == [
         ("due", utc("10:05")),
@@ -313,10 +313,10 @@ def test_a_pause_holds_the_line(simulation: Started) -> None:
     sim = simulation("10:01:00")
     sim.initialize([entry(sim.job(["ok"], timedelta(minutes=8)), "enqueue")])
     sim.advance_to("2024-01-01T10:11:00Z")
-    operator_actions.pause(["t"], operator_actions.Act("ada", sim.now))
+    operator_actions.pause(["t"], act(sim))
     sim.advance_to("2024-01-01T10:27:00Z")
     assert [run.outcome for run in sim.runs("t")] == ["succeeded", "waiting"]
-    operator_actions.resume(["t"], operator_actions.Act("ada", sim.now))
+    operator_actions.resume(["t"], act(sim))
     sim.advance_to("2024-01-01T10:28:00Z")
     assert told_of(sim) == [
         ("succeeded", utc("10:05"), 1),

@@ -16,9 +16,7 @@ from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRu
 from django_declarative_cron.store import claims, database, results
 from django_declarative_cron.testing import Simulation
 
-from .conftest import FIVE_MINUTES, Started, utc
-
-HOURLY = "0 * * * *"
+from .conftest import FIVE_MINUTES, HOURLY, Started, of, utc
 
 
 def _failing(real: Callable[..., Any], times: int, error: Exception) -> Callable[..., Any]:
@@ -44,7 +42,7 @@ def test_pe01_an_error_while_polling_calls_nothing_and_is_tried_again(
     monkeypatch.setattr(claims, "_claim", _failing(claims._claim, 1, refused))
     sim.jump_to("2024-01-01T10:00:00Z")
     assert job.runs == []
-    assert [e.doing for e in told if isinstance(e, events.PersistenceFailed)] == ["evaluating"]
+    assert [event.doing for event in of(told, events.PersistenceFailed)] == ["evaluating"]
     sim.jump_to("2024-01-01T10:01:00Z")
     assert sim.starts("t") == [utc("10:01")]
     assert sim.runs("t")[0].scheduled_for == utc("10:00")
@@ -115,7 +113,7 @@ def test_one_row_that_spoils_the_batch_is_set_aside_and_the_others_run(
     said = "The database refused to store a run of this task. The log shows its answer."
     assert sim.task("t5").broken_reason == said
     assert "a trigger of the project refuses t5" in caplog.text
-    assert [e.task_name for e in told if isinstance(e, events.TaskBroken)] == ["t5"]
+    assert [event.task_name for event in of(told, events.TaskBroken)] == ["t5"]
     monkeypatch.undo()
     sim.advance_to("2024-01-01T10:10:00Z")
     assert len(sim.starts("t5")) == 1
@@ -176,7 +174,7 @@ def test_a_row_of_nobody_starts_nothing_and_is_removed(
     row.pk, row.name, row.wake_at = None, "foreign", utc("10:30")
     row.save()
     sim.advance_to("2024-01-01T11:00:00Z")
-    (broken,) = [event for event in told if isinstance(event, events.TaskBroken)]
+    (broken,) = of(told, events.TaskBroken)
     assert "not declared" in broken.reason
     assert broken.at == utc("10:30")
     assert not ScheduledTask.objects.filter(name="foreign").exists()

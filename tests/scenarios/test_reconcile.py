@@ -19,13 +19,9 @@ from django_declarative_cron.store import bulk_update, operator_actions
 from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
-from .conftest import FIVE_MINUTES, Started, names, utc
+from .conftest import FIVE_MINUTES, HOURLY, Started, act, names, of, utc
 
-HOURLY, DAILY = "0 * * * *", "0 0 * * *"
-
-
-def _of(told: list[Event], kind: type[Event]) -> list[Any]:
-    return [event for event in told if isinstance(event, kind)]
+DAILY = "0 0 * * *"
 
 
 @pytest.mark.requirement("001 Override Resolution/2")
@@ -35,8 +31,8 @@ def test_ov01_another_callback_is_no_override(simulation: Started, told: list[Ev
     sim.stop()
     other = sim.job()
     sim.initialize([("t", HOURLY, other, FIVE_MINUTES)])
-    assert _of(told, events.TaskOverridden) == []
-    assert [e.task_name for e in _of(told, events.TaskPreserved)] == ["t"]
+    assert of(told, events.TaskOverridden) == []
+    assert [e.task_name for e in of(told, events.TaskPreserved)] == ["t"]
     assert sim.task("t").last_success_at == utc("10:00")
     sim.advance_to("2024-01-01T11:00:00Z")
     assert len(other.runs) == 1
@@ -81,10 +77,10 @@ def test_a_change_is_written_and_told_once_and_what_stays_is_not(
     sim.initialize(
         [("changed", cron, sim.job(), delay), ("stays", HOURLY, sim.job(), FIVE_MINUTES)]
     )
-    (event,) = _of(told, events.TaskOverridden)
+    (event,) = of(told, events.TaskOverridden)
     assert (event.task_name, event.change_type) == ("changed", ",".join(before))
     assert (event.old_state, event.new_state) == (before, after)
-    assert _of(told, events.TaskStateDamaged) == []
+    assert of(told, events.TaskStateDamaged) == []
     task = sim.task("changed")
     assert (task.cron, task.retry_delay) == (cron, delay)
     assert task.next_run_at == utc("2024-01-02T00:00" if cron == DAILY else "11:00")
@@ -184,7 +180,7 @@ def test_rm04_a_task_removed_while_it_runs_ends_into_its_history_only(
     (run,) = sim.runs("t")
     assert (run.outcome, run.finished_at) == ("failed", utc("00:03"))
     assert not ScheduledTask.objects.exists()
-    (failure,) = _of(told, events.TaskRunFailed)
+    (failure,) = of(told, events.TaskRunFailed)
     assert (failure.history_only, failure.next_retry_at) == (True, None)
 
 
@@ -320,7 +316,7 @@ def test_p49_a_deploy_deletes_the_rows_of_names_that_are_gone_and_nothing_else(
     sim = simulation("10:00:00")
     sim.initialize([_task(sim, name=name) for name in ("kept", "changed", "gone", "damaged")])
     for name in ("kept", "changed", "gone"):
-        operator_actions.pause([name], Act("an operator", sim.now))
+        operator_actions.pause([name], act(sim))
     ScheduledTask.objects.filter(name="damaged").update(cron="garbage")
     runs, acts = _keys(TaskRun), _keys(TaskOverride)
     sim.stop()

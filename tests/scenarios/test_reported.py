@@ -18,7 +18,7 @@ from django_declarative_cron.core.events import Event
 from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRun
 from django_declarative_cron.testing import SimulatedCrash
 
-from .conftest import FIVE_MINUTES, Started, utc
+from .conftest import FIVE_MINUTES, Started, of, utc
 
 HALF_A_DAY = timedelta(hours=12)
 
@@ -92,7 +92,7 @@ def test_p28_a_task_that_the_leader_s_release_does_not_know_is_not_lost_in_silen
         ("WARNING", "TaskOrphaned"),
         ("WARNING", "SchedulerSuperseded"),
     ]
-    assert [e.task_name for e in told if isinstance(e, events.TaskOrphaned)] == ["x"]
+    assert [event.task_name for event in of(told, events.TaskOrphaned)] == ["x"]
 
 
 @pytest.mark.beyond_the_theory
@@ -137,7 +137,7 @@ def test_p36_a_leader_that_slept_through_its_lease_writes_nothing_and_says_so_on
     assert SchedulerState.objects.get().term == state.term
     written = TaskRun.objects.filter(instance=slept, started_at__gte=woken_at)
     assert not written.exists()
-    lost = [e.instance for e in told if isinstance(e, events.LeadershipLost)]
+    lost = [event.instance for event in of(told, events.LeadershipLost)]
     assert lost == [slept]
 
 
@@ -158,7 +158,7 @@ def test_p40_who_does_not_lead_neither_claims_nor_complains(
         sim.initialize([(f"t{n:02}", "* * * * *", sim.job(), FIVE_MINUTES) for n in range(20)])
         sim.advance_to("2024-01-01T10:10:00Z")
     assert refused == [], "the log of the server has no error"
-    started = [e for e in told if isinstance(e, events.TaskRunStarted)]
+    started = of(told, events.TaskRunStarted)
     rows = TaskRun.objects.filter(started_at__isnull=False)
     assert len(started) == rows.count() == 20 * 11
     assert rows.values("instance").distinct().count() == 1
