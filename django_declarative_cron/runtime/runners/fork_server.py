@@ -206,8 +206,6 @@ class ForkServer:
         else:
             if pid == 0:
                 self._be_run(conversation, output, server)
-            with suppress(OSError):
-                os.setpgid(pid, pid)
             self._conversations[pid] = conversation
         finally:
             os.close(output)
@@ -216,9 +214,9 @@ class ForkServer:
     def _be_run(self, conversation: socket.socket, output: int, server: int) -> NoReturn:
         code = 1
         try:
-            # Here and in the server, so that each of the two may rely on the group.
-            os.setpgid(0, 0)
             _end_with_parent(server)
+            # The leader of a session cannot leave its group.
+            os.setsid()
             signal.set_wakeup_fd(-1)
             for number in (*forking.IGNORED, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)

@@ -407,6 +407,11 @@ def works_until_it_may_go_on(run: Run) -> None:
         threading.Event().wait(0.02)
 
 
+def leads_a_session() -> bool:
+    """Tell whether its process can leave neither its group nor its session."""
+    return os.getpid() == os.getpgrp() == os.getsid(0)
+
+
 def leaves_a_fork_behind(run: Run) -> None:
     """Fork a process that holds all that this one has, and ends when it is killed."""
     began = os.fork()

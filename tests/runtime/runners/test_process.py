@@ -86,6 +86,10 @@ def test_a_process_that_closed_every_descriptor_is_ended_all_the_same(
     assert bench.run_beyond("closes_everything_and_waits").outcome == "timed_out"
 
 
+def test_a_run_cannot_leave_the_group_that_is_ended_with_it(bench: Bench) -> None:
+    assert bench.run("leads_a_session").result is True
+
+
 def test_a_memory_limit_is_a_failure_of_the_run_only(bench: Bench) -> None:
     run = bench.run("eats_memory", options={"memory_limit": 2**30})
     assert (run.outcome, run.error) == ("failed", "MemoryError")
