@@ -14,7 +14,8 @@ from ..core.options import Options
 from ..cron.zones import reload_zones
 from ..signals import log_line, publish
 from ..store import history, liveness, reconcile
-from ..store.guard import Member, is_whole
+from ..store.guard import Member
+from ..store.reconcile import is_whole
 from .clock import Clock, Moment
 
 QUIET = timedelta(seconds=2)

@@ -23,7 +23,6 @@ from ..conf import options
 from ..core import events
 from ..core.liveness import Watch, gap_between, watched_since
 from ..models import (
-    Origin,
     Outcome,
     ScheduledTask,
     SchedulerInstance,
@@ -441,10 +440,3 @@ def _instant(value: Any) -> Any:
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
     return None if value is None else value.replace(tzinfo=UTC)
-
-
-def is_whole(member: Member, tasks: int) -> bool:
-    """Return whether a deployment still has the rows its leader wrote."""
-    rows = ScheduledTask.objects.using(member.using).filter(origin=Origin.SETTINGS)
-    with database.direct(member.using):
-        return rows.filter(scheduler__deployment=member.deployment).count() >= tasks

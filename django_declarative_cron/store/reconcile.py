@@ -108,6 +108,13 @@ def mismatch(member: Member, declarations: Iterable[Declaration]) -> TaskListMis
     return None if expected == actual else TaskListMismatchError(expected, actual)
 
 
+def is_whole(member: Member, tasks: int) -> bool:
+    """Return whether a deployment still has the rows its leader wrote."""
+    rows = ScheduledTask.objects.using(member.using).filter(origin=Origin.SETTINGS)
+    with database.direct(member.using):
+        return rows.filter(scheduler__deployment=member.deployment).count() >= tasks
+
+
 def survey(
     held: LockedDeployment, declarations: Sequence[Declaration], now: datetime
 ) -> tuple[Plan, bool]:
