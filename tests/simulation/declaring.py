@@ -40,11 +40,7 @@ class Declaring:
         self._may_be_disabled = may_be_disabled
 
     def registration(self, name: str) -> Registration:
-        """Declare a task.
-
-        Args:
-            name: of the task.
-        """
+        """Declare a task."""
         zone = self.zone if self.chance.random() < 0.8 else "UTC"
         keys: dict[str, Any] = {}
         if self.chance.random() < 0.15:
@@ -85,21 +81,13 @@ class Declaring:
 
 
 def switched(registration: Registration) -> Registration:
-    """Declare the same task, enabled where it was disabled and the other way round.
-
-    Args:
-        registration: as it was.
-    """
+    """Declare the same task, enabled where it was disabled and the other way round."""
     *head, keys = registration if len(registration) == 5 else (*registration, {})
     return (*head, {**keys, "enabled": not keys.get("enabled", True)})
 
 
 def period_of(cron: str) -> float:
-    """Say roughly how many seconds lie between two occurrences.
-
-    Args:
-        cron: as ``registration`` makes it.
-    """
+    """Say roughly how many seconds lie between two occurrences."""
     minute, hour, *_ = cron.split()
     in_an_hour = 60 if minute == "*" else minute.count(",") + 1
     in_a_day = in_an_hour * (24 if hour == "*" else hour.count(",") + 1)

@@ -23,12 +23,7 @@ Making = Callable[["_Maker"], list[Step]]
 
 
 def story(profile: Profile, seed: int) -> Story:
-    """Make the story of a seed.
-
-    Args:
-        profile: what it may be made of.
-        seed: any number.
-    """
+    """Make the story of a seed."""
     return _Maker(profile, random.Random(f"{profile} {seed}")).story()
 
 

@@ -255,12 +255,7 @@ ALL: Mapping[str, Invariant] = {
 
 
 def broken(snapshot: Snapshot, ledger: Ledger) -> Iterator[tuple[str, str]]:
-    """Give the name of every invariant that does not hold, and what is wrong.
-
-    Args:
-        snapshot: of the rows.
-        ledger: what is known besides.
-    """
+    """Give the name of every invariant that does not hold, and what is wrong."""
     for name, invariant in ALL.items():
         for wrong in invariant(snapshot, ledger):
             yield name, wrong

@@ -16,12 +16,7 @@ _OBLIGATIONS = {"S1", "S2", "L1"}
 
 
 def judged(sim: Simulation, story: Story) -> Iterator[Wrong]:
-    """Let the theory judge a story that was played; that of several instances task by task.
-
-    Args:
-        sim: as the story left it.
-        story: what happened.
-    """
+    """Let the theory judge a story that was played; that of several instances task by task."""
     set_back = "hold" if any(map(_steps_back, story.steps)) else "refuse"
     for name in sim.task_names if len(sim) > 1 else [None]:
         trace = sim.trace() if name is None else task_trace(sim, name)

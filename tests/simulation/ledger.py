@@ -83,12 +83,7 @@ class Ledger:
                 pause.until, pause.is_resumed = at, True
 
     def follow(self, tasks: list[dict[str, Any]], now: datetime) -> None:
-        """Look at the tasks' rows after a step: what is new of them, and why.
-
-        Args:
-            tasks: the rows as plain values.
-            now: the instant.
-        """
+        """Look at the tasks' rows after a step: what is new of them, and why."""
         disabled = [row["name"] for row in tasks if not row["enabled"]]
         self.disabled = {name: self.disabled.get(name, now) for name in disabled}
         for row in tasks:

@@ -70,9 +70,7 @@ class Job:
 def play(story: Story, *, to_the_end: bool = False) -> Played:
     """Play a story in an empty database and leave it empty.
 
-    Args:
-        story: what happens.
-        to_the_end: go on after the first thing that is wrong, and let the theory judge too.
+    With ``to_the_end`` it goes on after the first thing that is wrong, and the theory judges too.
     """
     faults = Faults()
     player = _Player(story, faults, to_the_end)

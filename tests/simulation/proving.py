@@ -31,13 +31,7 @@ def prove(profile: Profile, seed: int) -> Played:
 
 
 def report(seed: str, made: Story, played: Played) -> str:
-    """Say what is wrong, how to repeat it, and the smallest story in which it is wrong.
-
-    Args:
-        seed: with its profile, as the command takes it.
-        made: the story.
-        played: what came of it.
-    """
+    """Say what is wrong, how to repeat it, and the smallest story in which it is wrong."""
     small = shrunk(made, played.rules)
     found = "\n".join(str(wrong) for wrong in play(small).wrong)
     return (
@@ -48,11 +42,7 @@ def report(seed: str, made: Story, played: Played) -> str:
 
 
 def named(text: str) -> list[tuple[Profile, int]]:
-    """Read the seeds that somebody names.
-
-    Args:
-        text: as ``DDC_SEEDS`` has it.
-    """
+    """Read the seeds that somebody names."""
     found: list[tuple[Profile, int]] = []
     for each in filter(None, text.replace(" ", "").split(",")):
         profile, _, number = each.partition(":")

@@ -43,11 +43,7 @@ class Snapshot:
 
     @classmethod
     def taken(cls, now: datetime) -> Snapshot:
-        """Read the rows.
-
-        Args:
-            now: the virtual instant.
-        """
+        """Read the rows."""
         return cls(
             now,
             list(SchedulerState.objects.values()),
@@ -57,12 +53,7 @@ class Snapshot:
         )
 
     def started(self, name: str, epochs: Iterable[int] | None = None) -> list[Row]:
-        """Give the rows of a task's runs, oldest first.
-
-        Args:
-            name: of the task.
-            epochs: only of these.
-        """
+        """Give the rows of a task's runs, oldest first."""
         wanted = None if epochs is None else set(epochs)
         return [
             run
@@ -73,12 +64,7 @@ class Snapshot:
         ]
 
     def unserved(self, name: str, epoch: int) -> list[Row]:
-        """Give the rows of what did not run, oldest first.
-
-        Args:
-            name: of the task.
-            epoch: only of this one.
-        """
+        """Give the rows of what did not run, oldest first."""
         return [
             run
             for run in self.runs

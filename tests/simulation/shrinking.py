@@ -13,10 +13,7 @@ _MOST_PLAYS = 600
 def shrunk(story: Story, rules: set[str], most_plays: int = _MOST_PLAYS) -> Story:
     """Give a small story in which one of the same rules is broken.
 
-    Args:
-        story: one that breaks them.
-        rules: what it breaks; a story that breaks something else only is another find.
-        most_plays: after so many attempts the smallest so far is given.
+    A story that breaks another rule only is another find.
     """
     plays = [0]
 

@@ -43,9 +43,7 @@ class Accounts:
 def audit(stopped_at: datetime, *, is_timed: bool = True) -> Accounts:
     """Read all rows; every task is minutely.
 
-    Args:
-        stopped_at: when the last scheduler was asked to stop.
-        is_timed: nobody set the clock, so that the instants in rows tell what came first.
+    Only where nobody set the clock (``is_timed``) do the instants in rows tell what came first.
     """
     found = Accounts()
     for task in ScheduledTask.objects.order_by("name"):

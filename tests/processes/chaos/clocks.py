@@ -39,11 +39,7 @@ class Clock:
             return right
 
     def step(self, chance: random.Random) -> float:
-        """Set it by some seconds or hours, either way; give the seconds.
-
-        Args:
-            chance: by which.
-        """
+        """Set it by some seconds or hours, either way; give the seconds."""
         seconds = chance.uniform(*chance.choice(_STEPS)) * chance.choice((-1, 1))
         if abs(self.offset + seconds) > _FARTHEST:
             seconds = -seconds
@@ -51,11 +47,7 @@ class Clock:
         return seconds
 
     def set(self, offset: float) -> None:
-        """Let it be wrong by so many seconds.
-
-        Args:
-            offset: ahead of the right time where positive.
-        """
+        """Let it be wrong by so many seconds."""
         assert self._path is not None
         self.offset = offset
         # In one piece: somebody may read it at any time.

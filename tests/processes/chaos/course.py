@@ -130,13 +130,7 @@ class Report:
 
 
 def run(plan: Plan, place: Place, directory: Path) -> Report:
-    """Run a storm.
-
-    Args:
-        plan: how long, how hard.
-        place: the empty database.
-        directory: for logs.
-    """
+    """Run a storm."""
     began = time.monotonic()
     call_command("migrate", verbosity=0)
     connection.close()

@@ -55,13 +55,7 @@ class Life:
 
 
 def read(path: Path, registrations: Mapping[tuple[str, str], int] | None = None) -> list[Attempt]:
-    """Read the file.
-
-    Args:
-        path: of it.
-        registrations: which registration of a task an attempt belongs to, by its task and
-            start: once a clock was set back by hours, the names of occurrences come again.
-    """
+    """Read the file; the registration of a run tells minutes apart that come twice."""
     known = registrations or {}
     attempts: dict[str, Attempt] = {}
     for line in path.read_text().splitlines():
@@ -102,12 +96,7 @@ class Overlap:
 
 
 def overlaps(attempts: Iterable[Attempt], lives: Iterable[Life]) -> list[Overlap]:
-    """Find the calls that were at once for one task.
-
-    Args:
-        attempts: all.
-        lives: of all processes.
-    """
+    """Find the calls that were at once for one task."""
     found, known = [], _by_pid(lives)
     for calls in _by_task(attempts).values():
         for first, second in pairwise(calls):
@@ -127,10 +116,6 @@ def repeated(attempts: Iterable[Attempt], lives: Iterable[Life]) -> list[tuple[A
 
     Whoever is killed between the return of a callback and the commit of its result
     leaves a run that is found interrupted, and is run again: at least once is promised.
-
-    Args:
-        attempts: all.
-        lives: of all processes.
     """
     found, known = [], _by_pid(lives)
     for calls in _by_task(attempts).values():

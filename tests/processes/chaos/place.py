@@ -69,11 +69,7 @@ class Postgres:
             return int(cursor.fetchone()[0])
 
     def restart(self, *, at_once: bool) -> float:
-        """Restart the server; give the seconds in which it was away.
-
-        Args:
-            at_once: as after a crash, instead of in order.
-        """
+        """Restart the server as after a crash, or in order; give the seconds it was away."""
         began = time.monotonic()
         mode = "immediate" if at_once else "fast"
         log = str(self._directory / "log")
@@ -173,11 +169,7 @@ class Mariadb:
         return ended
 
     def restart(self, *, at_once: bool) -> float:
-        """Restart the server; give the seconds in which it was away.
-
-        Args:
-            at_once: as after a crash, instead of in order.
-        """
+        """Restart the server as after a crash, or in order; give the seconds it was away."""
         began = time.monotonic()
         if at_once:
             self._server.stop()
@@ -197,11 +189,7 @@ Place = Sqlite | Postgres | Mariadb
 
 @contextmanager
 def made(kind: str) -> Iterator[tuple[Place, Path]]:
-    """Make a database and a directory for everything else; both are gone afterwards.
-
-    Args:
-        kind: ``sqlite``, ``postgres``, ``pgbouncer`` or ``mariadb``.
-    """
+    """Make a database and a directory for everything else; both are gone afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="ddc-chaos-"))
     server = None
     try:

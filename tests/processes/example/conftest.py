@@ -32,21 +32,11 @@ class Example:
         return self.root / "var"
 
     def command(self, script: str, *words: str) -> list[str]:
-        """Give the command line of a script.
-
-        Args:
-            script: its name.
-            words: its arguments.
-        """
+        """Give the command line of a script."""
         return [sys.executable, str(self.root / script), *words]
 
     def call(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a script to its end.
-
-        Args:
-            words: its name and its arguments.
-            environment: in addition.
-        """
+        """Run a script to its end."""
         return subprocess.run(
             self.command(*words),
             env={**self.environment, **environment},
@@ -57,12 +47,7 @@ class Example:
 
 
 def copy(source: Path, target: Path) -> Example:
-    """Copy an example.
-
-    Args:
-        source: its folder.
-        target: a folder that does not exist.
-    """
+    """Copy an example."""
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
     environment = {k: v for k, v in os.environ.items() if not k.startswith("DJANGO_")}
     return Example(target, {**environment, "PYTHONPATH": str(PACKAGE.parent)})

@@ -118,12 +118,7 @@ def test_when_one_of_both_ends_the_other_is_stopped(ready: Example, tmp_path: Pa
 def running(
     example: Example, output: Path
 ) -> Iterator[tuple[subprocess.Popen[bytes], int, Callable[[], str]]]:
-    """Run the shop on a free port, and end it whatever happens.
-
-    Args:
-        example: the copy.
-        output: takes what it says.
-    """
+    """Run the shop on a free port, and end it whatever happens."""
     port = free_port()
     with output.open("wb") as file:
         shop = subprocess.Popen(
@@ -143,13 +138,7 @@ def running(
 def wait_until(
     happened: Callable[[], bool], shop: subprocess.Popen[bytes], terminal: Callable[[], str]
 ) -> None:
-    """Wait for something that must happen soon, while the shop runs.
-
-    Args:
-        happened: tells whether it did.
-        shop: the process.
-        terminal: gives what the shop has said, for the failure.
-    """
+    """Wait for something that must happen soon, while the shop runs."""
     deadline = time.monotonic() + TIMEOUT
     while not happened():
         assert shop.poll() is None and time.monotonic() < deadline, terminal()
