@@ -1,4 +1,4 @@
-"""A scheduler in a process of its own, whose output is read as it comes."""
+"""Processes of tests: calls of Python, and a scheduler whose output is read as it comes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .timeouts import TIMEOUT, wait_until
+
+
+def run_python(
+    *words: str, env: dict[str, str], timeout: float = TIMEOUT
+) -> subprocess.CompletedProcess[str]:
+    """Call Python with such words, and return what it wrote."""
+    return subprocess.run(
+        [sys.executable, *words], env=env, capture_output=True, text=True, timeout=timeout
+    )
 
 
 class Process:

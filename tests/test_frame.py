@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ from django.db import connection
 
 from .conftest import CHECKOUT
 from .database import for_children, from_environment
+from .process import run_python
 
 COUNT_USERS = """
 import django; django.setup()
@@ -23,12 +22,7 @@ print(User.objects.count())
 
 def test_a_child_process_sees_the_database_of_the_test(child_environment: dict[str, str]) -> None:
     User.objects.create_user("anyone")
-    child = subprocess.run(
-        [sys.executable, "-c", COUNT_USERS],
-        env=child_environment,
-        capture_output=True,
-        text=True,
-    )
+    child = run_python("-c", COUNT_USERS, env=child_environment)
     assert (child.stdout.strip(), child.stderr) == ("1", "")
 
 

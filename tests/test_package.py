@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import configparser
 import importlib
-import subprocess
-import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, files, version
 from pathlib import Path
@@ -16,6 +14,7 @@ import django_declarative_cron
 
 from .architecture import PURE
 from .conftest import CHECKOUT, PACKAGE
+from .process import run_python
 
 # Audit events that a query or a process cannot avoid on SQLite; threads have none in Python 3.11.
 EFFECTS = """
@@ -39,12 +38,7 @@ PURE_PARTS = sorted(part for part in PURE if list(PACKAGE.glob(f"{part}*")))
 
 
 def run(code: str, environment: dict[str, str]) -> str:
-    child = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    child = run_python("-W", "error", "-c", code, env=environment)
     assert child.returncode == 0, child.stderr
     return child.stdout.strip()
 
@@ -129,12 +123,8 @@ def test_p80_the_migrations_are_complete_for_every_project(
         "DDC_TEST_AUTO_FIELD": f"django.db.models.{field}",
         "DDC_TEST_LANGUAGE": language,
     }
-    child = subprocess.run(
-        [sys.executable, "-m", "django", "makemigrations", "--check", "--dry-run"],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    words = ("-m", "django", "makemigrations", "--check", "--dry-run")
+    child = run_python(*words, env=environment)
     assert (child.returncode, child.stdout) == (0, "No changes detected\n"), child.stderr
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
+
+from ..process import run_python
 
 
 @pytest.mark.slow
@@ -15,13 +15,8 @@ def test_users_with_a_uuid_and_without_a_name_are_written_down(
 ) -> None:
     """P96."""
     settings = {"DJANGO_SETTINGS_MODULE": "tests.admin.strangers.settings"}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.admin.strangers.pause"],
-        env={**project_environment, **settings},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**project_environment, **settings}
+    done = run_python("-m", "tests.admin.strangers.pause", env=environment)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
         "status": 302,

@@ -17,6 +17,8 @@ from typing import Any
 
 from ..timeouts import TIMEOUT
 
+PATIENCE = 1200.0
+"""For all pages in all widths and themes."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _FLAGS = (
     "--headless=new",

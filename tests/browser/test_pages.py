@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-from .chromium import installed
+from ..process import run_python
+from .chromium import PATIENCE, installed
 
 HIGHEST_FIRST_ROW = {"1400": 320, "420": 420}
 COMPACT = ("list", "runs", "schedulers", "tokens", "audit log")
@@ -40,14 +39,8 @@ def is_of_the_theme(finding: list[str]) -> bool:
 @pytest.mark.skipif(installed() is None, reason="chromium is not installed")
 @pytest.mark.parametrize("admin", ["plain", "themed"])
 def test_pages_are_compact_and_accessible(admin: str, project_environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.browser.pages", "--admin", admin],
-        env=project_environment,
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        check=False,
-    )
+    words = ("-m", "tests.browser.pages", "--admin", admin)
+    done = run_python(*words, env=project_environment, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     for where, page in json.loads(done.stdout).items():
         name, _look, width = where.split(", ")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-from .chromium import installed
+from ..process import run_python
+from .chromium import PATIENCE, installed
 from .walk import NOTE
 
 
@@ -16,14 +15,7 @@ from .walk import NOTE
 @pytest.mark.own_database
 @pytest.mark.skipif(installed() is None, reason="chromium is not installed")
 def test_an_operator_finds_and_mends_what_failed(project_environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.browser.walk"],
-        env=project_environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = run_python("-m", "tests.browser.walk", env=project_environment, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["problems"] == []

@@ -94,11 +94,7 @@ def marks_in(source: str) -> Iterator[tuple[str, str]]:
 
 
 def page(tests: Mapping[str, list[str]]) -> str:
-    """Return the text of the page.
-
-    Args:
-        tests: the tests of each requirement.
-    """
+    """Return the text of the page."""
     requirements, decisions = load()
     lines = [HEAD.rstrip()]
     for document, title in DOCUMENTS.items():

@@ -22,14 +22,7 @@ _CODE = re.compile(r"`([^`]+)`")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block.
-
-    Args:
-        place: page and line, for people.
-        language: after the fence.
-        marker: what the comment right above says, empty without one.
-        text: what stands in it.
-    """
+    """A fenced block; its marker is what the comment right above it says."""
 
     place: str
     language: str
@@ -45,12 +38,7 @@ Row = dict[str, str]
 
 @dataclass(frozen=True)
 class Page:
-    """One page.
-
-    Args:
-        path: of the file.
-        text: all of it.
-    """
+    """One page."""
 
     path: Path
     text: str
@@ -81,11 +69,7 @@ class Page:
         return {_slug(heading) for heading in _headings(self.prose)}
 
     def table(self, *header: str) -> list[Row]:
-        """Give the rows of all tables with a header, as one.
-
-        Args:
-            header: the names of the columns.
-        """
+        """Give the rows of all tables with a header, as one."""
         return [
             dict(zip(header, row, strict=True))
             for table in _tables(self.prose)
@@ -95,12 +79,7 @@ class Page:
 
 
 def blocks(name: str, text: str) -> Iterator[Block]:
-    """Yield the fenced blocks of a text.
-
-    Args:
-        name: of the page.
-        text: Markdown.
-    """
+    """Yield the fenced blocks of a text."""
     lines = text.splitlines()
     position = 0
     while position < len(lines):
@@ -117,20 +96,12 @@ def blocks(name: str, text: str) -> Iterator[Block]:
 
 
 def codes(cell: str) -> list[str]:
-    """Give the words in backquotes of a cell, in order.
-
-    Args:
-        cell: of a table.
-    """
+    """Give the words in backquotes of a cell, in order."""
     return _CODE.findall(cell)
 
 
 def code(cell: str) -> str:
-    """Give the one word in backquotes of a cell.
-
-    Args:
-        cell: of a table.
-    """
+    """Give the one word in backquotes of a cell."""
     (word,) = codes(cell)
     return word
 
@@ -152,11 +123,7 @@ def _tables(text: str) -> Iterator[list[list[str]]]:
 
 
 def read(path: Path) -> Page:
-    """Read a page, with its generated parts.
-
-    Args:
-        path: of its file.
-    """
+    """Read a page, with its generated parts."""
     return Page(path, expand(path.read_text(encoding="utf-8")))
 
 

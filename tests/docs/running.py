@@ -16,24 +16,14 @@ _IDS = re.compile(r"#((?: [EWI]\d{3})+)$")
 
 
 class Runner:
-    """Run blocks; each sees the preamble of its page and nothing else.
-
-    Args:
-        folder: for files.
-        modules: that blocks write into.
-    """
+    """Run blocks; each sees the preamble of its page and nothing else."""
 
     def __init__(self, folder: Path, modules: Mapping[str, ModuleType]) -> None:
         self._folder = folder
         self._modules = modules
 
     def run(self, page: Page, block: Block) -> dict[str, Any]:
-        """Run a block; give the names that it leaves behind.
-
-        Args:
-            page: it stands on.
-            block: to run.
-        """
+        """Run a block; give the names that it leaves behind."""
         known: dict[str, Any] = {"INSTALLED_APPS": []}
         for each in page.blocks:
             if each.marker == "preamble" and each is not block:
@@ -51,11 +41,7 @@ class Runner:
 
 
 def module_of(block: Block) -> str | None:
-    """Name the module that a block is the text of, if it is one.
-
-    Args:
-        block: any block.
-    """
+    """Name the module that a block is the text of, if it is one."""
     kind, _, what = block.marker.partition(": ")
     if kind == "module":
         return what
@@ -69,11 +55,7 @@ def _public(left: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def announced(text: str) -> list[set[str]]:
-    """Give, for each item of ``SCHEDULED_TASKS``, the check ids that comments announce.
-
-    Args:
-        text: of a block.
-    """
+    """Give, for each item of ``SCHEDULED_TASKS``, the check ids that comments announce."""
     lines = text.splitlines()
     return [_ids(lines[item.end_lineno - 1]) for item in _items(text) if item.end_lineno]
 

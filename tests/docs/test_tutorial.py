@@ -19,11 +19,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="its terminals are th
 
 
 class Reader:
-    """Somebody who does what the tutorial says, and looks whether it is true.
-
-    Args:
-        folder: empty.
-    """
+    """Somebody who does what the tutorial says, and looks whether it is true."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -31,11 +27,7 @@ class Reader:
         self.scheduler: Running | None = None
 
     def follow(self, block: Block) -> None:
-        """Do what one block says.
-
-        Args:
-            block: with a marker that says what it is.
-        """
+        """Do what one block says."""
         kind, _, what = block.marker.partition(": ")
         match kind:
             case "run":
@@ -85,12 +77,7 @@ def _wait_for_the_start_of_a_minute() -> None:
 
 
 def change(path: Path, block: Block) -> None:
-    """Change a file as a difference says.
-
-    Args:
-        path: of the file.
-        block: lines to be taken out, then those to be put in.
-    """
+    """Change a file as a difference says."""
     lines = block.text.splitlines(keepends=True)
     old, new = ("".join(each[1:] for each in lines if each[0] == sign) for sign in "-+")
     text = path.read_text(encoding="utf-8")

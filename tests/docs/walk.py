@@ -32,11 +32,7 @@ _VARYING = [
 
 
 class Terminal:
-    """A terminal in a folder, with ``python`` and ``django-admin`` on its path.
-
-    Args:
-        folder: where it is; its programs lie beside it.
-    """
+    """A terminal in a folder, with ``python`` and ``django-admin`` on its path."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -54,11 +50,7 @@ class Terminal:
         }
 
     def run(self, command: str) -> tuple[int, list[str]]:
-        """Run one command to its end; give its exit code and what it showed.
-
-        Args:
-            command: as it is typed.
-        """
+        """Run one command to its end; give its exit code and what it showed."""
         done = subprocess.run(
             ["sh", "-c", command],
             cwd=self.folder,
@@ -72,11 +64,7 @@ class Terminal:
         return done.returncode, done.stdout.splitlines()
 
     def begin(self, command: str) -> Running:
-        """Start a command that runs on.
-
-        Args:
-            command: as it is typed.
-        """
+        """Start a command that runs on."""
         child = subprocess.Popen(
             ["sh", "-c", f"exec {command}"],
             cwd=self.folder,
@@ -91,11 +79,7 @@ class Terminal:
 
 
 class Running:
-    """A command that runs on, and what it has shown.
-
-    Args:
-        child: its process.
-    """
+    """A command that runs on, and what it has shown."""
 
     def __init__(self, child: subprocess.Popen[str]) -> None:
         self.child = child
@@ -114,11 +98,7 @@ class Running:
                     self._news.notify_all()
 
     def shows(self, expected: Sequence[str]) -> None:
-        """Wait until lines have come in their order, among others, after those seen before.
-
-        Args:
-            expected: the lines.
-        """
+        """Wait until lines have come in their order, among others, after those seen before."""
         for line in expected:
             with self._news:
                 came = self._news.wait_for(lambda line=line: self._find(line), TIMEOUT)
@@ -151,11 +131,7 @@ def _program(path: Path, text: str) -> None:
 
 
 def dialogue(block: Block) -> list[tuple[str, list[str]]]:
-    """Give the commands of a block, each with the lines it is to show.
-
-    Args:
-        block: what a terminal looks like.
-    """
+    """Give the commands of a block, each with the lines it is to show."""
     said: list[tuple[str, list[str]]] = []
     for line in block.text.splitlines():
         if line.startswith("$ "):
@@ -166,12 +142,7 @@ def dialogue(block: Block) -> list[tuple[str, list[str]]]:
 
 
 def lines_match(expected: Sequence[str], shown: Sequence[str]) -> bool:
-    """Tell whether a terminal showed what the page says.
-
-    Args:
-        expected: lines of the page; one that is cut out stands for any number.
-        shown: lines of the terminal.
-    """
+    """Tell whether a terminal showed what the page says."""
     if not expected:
         return not shown
     first, *rest = expected
@@ -181,12 +152,7 @@ def lines_match(expected: Sequence[str], shown: Sequence[str]) -> bool:
 
 
 def line_matches(expected: str, shown: str) -> bool:
-    """Tell whether a line is the one of the page, apart from what is cut out or varies.
-
-    Args:
-        expected: of the page.
-        shown: of a terminal.
-    """
+    """Tell whether a line is the one of the page, apart from what is cut out or varies."""
     parts = _steady(expected).split(CUT)
     pattern = ".*".join(map(re.escape, parts))
     return re.fullmatch(pattern, _steady(shown)) is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,7 +19,7 @@ from django_declarative_cron.management.commands.cron import Command
 from django_declarative_cron.runtime.clock import Clock
 from django_declarative_cron.testing import ManualClock, Simulation
 
-from ..timeouts import TIMEOUT
+from ..process import run_python
 from . import callbacks
 
 START = "2024-01-01T10:00:30Z"
@@ -110,13 +109,8 @@ def at_start() -> ManualClock:
 
 def run_child(*words: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Call a management command in a child process."""
-    return subprocess.run(
-        [sys.executable, "-m", "django", *words],
-        env={**env, "DJANGO_SETTINGS_MODULE": "tests.management.child_settings"},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-    )
+    settings = {"DJANGO_SETTINGS_MODULE": "tests.management.child_settings"}
+    return run_python("-m", "django", *words, env={**env, **settings})
 
 
 @pytest.fixture

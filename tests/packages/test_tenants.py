@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from .. import postgres
-from ..timeouts import TIMEOUT
+from ..process import run_python
 
 pytest.importorskip("django_tenants")
 
@@ -39,19 +37,14 @@ def test_a_tenant_that_is_left_set_reaches_no_other_run() -> None:
     url = postgres.start().replace("/ddc?", "/postgres?")
 
     def manage(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "django", *words],
-            env={
-                **os.environ,
-                "DATABASE_URL": url,
-                "DDC_TEST_DATABASE": "postgres",
-                "DJANGO_SETTINGS_MODULE": "tests.packages.tenants.settings",
-                "PYTHONPATH": str(Path(__file__).parents[2]),
-            },
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-        )
+        environment = {
+            **os.environ,
+            "DATABASE_URL": url,
+            "DDC_TEST_DATABASE": "postgres",
+            "DJANGO_SETTINGS_MODULE": "tests.packages.tenants.settings",
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+        }
+        done = run_python("-m", "django", *words, env=environment)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
