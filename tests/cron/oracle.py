@@ -127,9 +127,6 @@ class Minutes(Walk):
                 found.add((candidate, local))
         return found
 
-    def occurrences(self, text: str, *, gap: str = "skip", fold: str = "first") -> list[datetime]:
-        return self.named(fields_of(text), gap=gap, fold=fold)
-
 
 def first_after(occurrences: list[datetime], instant: datetime) -> datetime | None:
     """Return the least occurrence after an instant."""

@@ -123,14 +123,6 @@ def test_a_first_coming_boots_in_a_minute_that_matches(minute: str, owed: bool, 
     assert said(check(records, mode)) == (set() if owed else {"S1 2"})
 
 
-def test_by_the_letter_an_override_owes_what_it_missed_since_the_first_coming() -> None:
-    crons = {"a": "30 * * * *", "a'": "1 * * * *"}
-    before = trace("init 10 [a] · init 125 [a'] · 127 RS a", crons)
-    after = trace("init 65 [a] · init 125 [a'] · 127 RS a", crons)
-    assert check(before, "letter") == []
-    assert said(check(after, "letter")) == {"S1 4"}
-
-
 # --- civil time ---
 
 

@@ -314,10 +314,6 @@ def test_r10_what_follows_it_is_the_schedulers_own_again() -> None:
     assert check(records) == []
 
 
-def test_r10_the_letter_knows_of_no_workers() -> None:
-    assert said(check(_handed(OUTLIVED), "letter")) == {"S3 5"}
-
-
 # --- what is not governed ---
 
 

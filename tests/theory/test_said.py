@@ -112,15 +112,6 @@ def test_only_those_are_named_of_which_the_theory_does_not_speak() -> None:
     assert judge(records).ungoverned == ("b",)
 
 
-@pytest.mark.parametrize("text", ["init 10 [b] · 60 Tick · 300 Tick", "init 10 [b] · 20 RS b"])
-def test_nothing_is_owed_or_forbidden_to_them_by_the_letter_either(text: str) -> None:
-    assert check(_ungoverned(text), "letter") == []
-
-
-def test_a_stop_by_the_letter_waits_for_them_too() -> None:
-    assert said(check(_ungoverned("init 10 [b] · 20 RS b · stop 30"), "letter")) == {"S3 4"}
-
-
 @pytest.mark.parametrize(
     ("kind", "is_handed"), [("RS", True), ("REs", True), ("REf", True), ("Due", False)]
 )
@@ -131,17 +122,3 @@ def test_only_what_is_said_of_a_run_can_be_handed_over(kind: Kind, is_handed: bo
 
 
 # --- the letter ---
-
-
-def test_a_name_that_was_registered_before_has_no_boot_by_the_letter() -> None:
-    text = f"{OWED} · 61 RS a · 62 REs a · init {{}} [a] · 80 RS a"
-    assert "S1" in blamed(check(trace(text.format(70)), "letter"))
-
-
-def test_a_retry_at_once_is_pending_at_once_by_the_letter() -> None:
-    records = trace(f"{OWED} · 61 RS a · 62 REf a · 63 RS a · 64 REs a")
-    assert "S1" in blamed(check(records, "letter"))
-    records[4]["retry_at"] = at(62)
-    assert "S1" not in blamed(check(records, "letter"))
-    records[4]["retry_at"] = at(70)
-    assert "S1" in blamed(check(records, "letter"))
