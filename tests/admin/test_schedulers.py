@@ -1,19 +1,27 @@
-"""The Schedulers page, and the banner where nobody schedules."""
+"""The Schedulers page: standings, the banner, the outbox, and the test of notifications."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
-from django_declarative_cron.models import SchedulerInstance
+from django_declarative_cron.models import OutboxEvent, SchedulerInstance
+from django_declarative_cron.monitoring import channels
 from django_declarative_cron.store.guard import LONG_AGO
 
+from ..receiver import Receiver
 from ..timezones import local_time
 from . import pages, rows
 from .conftest import Login
@@ -207,3 +215,143 @@ def test_whoever_may_not_see_the_list_is_told_nothing(
     with django_assert_max_num_queries(8) as queries:
         assert client.get(pages.changelist()).status_code == 403
     assert not any("schedulerstate" in query["sql"] for query in queries.captured_queries)
+
+
+# --- events that wait for their receiver ---
+
+
+@pytest.fixture
+def waiting(db: None, settings: Any) -> list[OutboxEvent]:
+    """Let three events wait, the oldest for an hour."""
+    settings.DECLARATIVE_CRON = {"EVENT_SINK": {"url": "https://example.org"}}
+    made = [
+        OutboxEvent(
+            scheduler=rows.deployment(),
+            event_id=uuid.uuid4(),
+            type="job.started",
+            task_name="t",
+            body="{}",
+            created_at=NOW - timedelta(hours=n),
+        )
+        for n in (1, 0, 0)
+    ]
+    return OutboxEvent.objects.bulk_create(made)
+
+
+@pytest.fixture
+def backlog(root: Client, text: Words) -> Callable[[], str]:
+    def words() -> str:
+        return text(root.get(pages.changelist(LIST)))
+
+    return words
+
+
+def test_what_waits_is_said(waiting: list[OutboxEvent], backlog: Callable[[], str]) -> None:
+    assert "Event outbox 3 events are pending, the oldest for 1 h." in backlog()
+    OutboxEvent.objects.update(attempts=1, error="<b>503</b>")
+    assert "1 h. Last error: <b>503</b>" in backlog()
+    OutboxEvent.objects.update(dead_lettered_at=NOW)
+    assert "All events are delivered. 3 events are dead-lettered." in backlog()
+    OutboxEvent.objects.all().delete()
+    assert "Event outbox All events are delivered." in backlog()
+
+
+def test_nothing_is_said_without_a_sink(
+    waiting: list[OutboxEvent], backlog: Callable[[], str], settings: Any
+) -> None:
+    settings.DECLARATIVE_CRON = {}
+    assert "Event outbox" not in backlog()
+
+
+def test_nothing_is_asked_for_who_may_not_see_schedulers(
+    waiting: list[OutboxEvent], login: Login
+) -> None:
+    client = login()
+    with CaptureQueriesContext(connection) as caught:
+        assert client.get(pages.changelist(LIST)).status_code == 403
+    assert not [query for query in caught.captured_queries if "outboxevent" in query["sql"]]
+
+
+# --- the test button of notifications ---
+
+
+PAGE = "admin:django_declarative_cron_schedulerinstance_changelist"
+SEND = "admin:django_declarative_cron_schedulerinstance_notify"
+VIEW, NOTIFY = "view_schedulerinstance", "notify_schedulerinstance"
+
+
+def messages(answer: Any) -> list[str]:
+    return [str(message) for message in answer.context["messages"]]
+
+
+@pytest.fixture
+def receiver(settings: Any) -> Iterator[Receiver]:
+    made = Receiver()
+    settings.DECLARATIVE_CRON = {"NOTIFY": [{"kind": "slack", "url": made.url, "name": "chat"}]}
+    yield made
+    made.close()
+
+
+def test_who_may_sends_a_test_message(login: Login, receiver: Receiver) -> None:
+    client = login(VIEW, NOTIFY)
+    shown = client.get(reverse(PAGE)).content.decode()
+    assert 'name="channel" value="chat"' in shown
+    assert "s3cret" not in shown
+    answer = client.post(reverse(SEND), {"channel": "chat"}, follow=True)
+    assert messages(answer) == ["chat accepted the test message."]
+    (got,) = receiver.got
+    assert f"{VIEW}-{NOTIFY} asked for this message" in json.loads(got.body)["text"]
+    entry = LogEntry.objects.get()
+    assert entry.get_change_message() == "Send a test message: chat"
+
+
+def test_why_it_was_not_taken_is_said_without_the_address(login: Login, receiver: Receiver) -> None:
+    receiver.behave = lambda got: 410
+    answer = login(VIEW, NOTIFY).post(reverse(SEND), {"channel": "chat"}, follow=True)
+    assert messages(answer) == ["chat did not accept the test message: it answered 410"]
+    assert "s3cret" not in answer.content.decode()
+    assert LogEntry.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_transaction_is_open_while_a_receiver_is_waited_for(
+    login: Login, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", True)
+    seen: list[bool] = []
+    monkeypatch.setattr(channels, "deliver", lambda *given: seen.append(connection.in_atomic_block))
+    login(VIEW, NOTIFY).post(reverse(SEND), {"channel": "chat"})
+    assert seen == [False]
+
+
+def test_nothing_is_sent_by_looking(login: Login, receiver: Receiver) -> None:
+    client = login(VIEW, NOTIFY)
+    assert client.get(reverse(SEND), {"channel": "chat"}).status_code == 405
+    assert client.post(reverse(SEND), {"channel": "other"}).status_code == 404
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = client.cookies
+    assert strict.post(reverse(SEND), {"channel": "chat"}).status_code == 403
+    assert receiver.got == []
+
+
+@pytest.mark.parametrize("codenames", [(VIEW,), (NOTIFY,), ()])
+def test_nobody_else_is_offered_it_or_may(
+    login: Login, receiver: Receiver, codenames: tuple[str, ...]
+) -> None:
+    client = login(*codenames)
+    assert b'name="channel"' not in client.get(reverse(PAGE)).content
+    assert client.post(reverse(SEND), {"channel": "chat"}).status_code == 403
+    assert receiver.got == []
+
+
+def test_where_the_project_lets_nobody_act_nobody_may(
+    root: Client, receiver: Receiver, settings: Any
+) -> None:
+    settings.DECLARATIVE_CRON = {**settings.DECLARATIVE_CRON, "ADMIN_ACTIONS": False}
+    assert b'name="channel"' not in root.get(reverse(PAGE)).content
+    assert root.post(reverse(SEND), {"channel": "chat"}).status_code == 403
+    assert receiver.got == []
+
+
+def test_without_channels_there_is_no_button(login: Login) -> None:
+    assert b'name="channel"' not in login(VIEW, NOTIFY).get(reverse(PAGE)).content

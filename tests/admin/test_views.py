@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,11 +14,13 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from django_declarative_cron.admin import badges
+from django_declarative_cron.admin import badges, calendar
 from django_declarative_cron.core.declarations.declaration import offset_of
-from django_declarative_cron.core.schedule import load
+from django_declarative_cron.core.schedule import Schedule, load
+from django_declarative_cron.cron import parse
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.store.overview import coming_up
+from django_declarative_cron.store.queries import Shape
 
 from ..timezones import PROJECT, instant_of, zoned
 from . import pages, rows
@@ -225,3 +229,42 @@ def test_today_is_marked(root: Client) -> None:
 )
 def test_many_are_told_in_little_room(number: int, shown: str) -> None:
     assert badges.about(number).replace("\u202f", " ") == shown
+
+
+# --- what a month counts of spread tasks ---
+
+
+DAYS = [date(2026, 3, day) for day in range(25, 32)]
+OFFSETS = [timedelta(seconds=n) for n in (0, 1, 59, 60, 600, 600, 3599)]
+
+
+def shapes(cron: str, since: datetime = LONG_AGO, zone: str = "Europe/Berlin") -> list[Shape]:
+    plain = Schedule(parse(cron), ZoneInfo(zone))
+    return [Shape(replace(plain, offset=each), since, 1) for each in OFFSETS]
+
+
+@pytest.mark.parametrize(
+    "cron", ["59 23 * * *", "0 * * * *", "0,20,40,53 * * * *", "30 12 * * 1", "0 0 * * *"]
+)
+@pytest.mark.parametrize(
+    "since", [LONG_AGO, datetime(2026, 3, 27, 12, 0, 30, tzinfo=UTC)], ids=["before", "within"]
+)
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kathmandu"])
+def test_a_month_counts_where_a_spread_moves_it(cron: str, since: datetime, zone: str) -> None:
+    berlin, declared = ZoneInfo("Europe/Berlin"), shapes(cron, since, zone)
+    expected: Counter[date] = Counter()
+    for shape in declared:
+        for day in DAYS:
+            begin, end = calendar.bounds(day, berlin)
+            at = shape.schedule.next_after(max(begin, since) - timedelta(microseconds=1))
+            while at is not None and at < end:
+                expected[day] += 1
+                at = shape.schedule.next_after(at)
+    assert calendar._planned(DAYS, berlin, declared) == expected
+
+
+def test_what_moves_over_no_edge_is_counted_once() -> None:
+    edges = [calendar.bounds(day, ZoneInfo("Europe/Berlin"))[0] for day in DAYS]
+    merged = list(calendar._merged(shapes("0 12 * * *"), edges))
+    assert [shape.number for shape in merged] == [1, 6]
+    assert len(list(calendar._merged(shapes("59 23 * * *"), edges))) == 6
