@@ -388,13 +388,12 @@ def ending(run: Ran, presence: Presence | None, until: datetime, handed: Record)
     at, values = run.finished_at, {**handed}
     is_lost = at is None and presence is not None and _is_lost(run, presence)
     if is_lost or (run.outcome == "interrupted" and at is not None):
-        # Found by a survivor, it is a failure; its retry is due when it is found. With the
-        # last instance gone, the crash says it all.
+        # Found by a survivor, it is a failure; its retry is due when it is found, which may be
+        # the survivor's last act. With the last instance gone, the crash says it all.
         found_at = at or until
         values["retry_at"] = found_at
-        over = presence.ended if presence is not None else None
-        if presence is not None and over is not None and found_at >= over and not handed:
-            at = over if presence.is_orderly else None
+        if presence is not None and presence.is_over_for(run.instance, found_at) and not handed:
+            at = presence.ended if presence.is_orderly else None
     return Ending(at, "REs" if run.outcome == "succeeded" else "REf", values)
 
 

@@ -187,6 +187,8 @@ def _presence(*, is_orderly: bool, ended: datetime | None = OVER) -> Presence:
         (_ran(FOUND, "failed"), False, FOUND, "REf", None),
         # Found by a survivor, it fails when it is found, and its retry is due at once.
         (_ran(FOUND, "interrupted"), False, FOUND, "REf", FOUND),
+        # That may be the last act of the survivor, which crashes then.
+        (_ran(OVER, "interrupted"), False, OVER, "REf", OVER),
         # Found when all are gone, it ended with the last: by its stop, or by the crash of all.
         (_ran(OVER, "interrupted"), True, OVER, "REf", OVER),
         (_ran(UNTIL, "interrupted"), True, OVER, "REf", UNTIL),

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from django_declarative_cron.core.repeated_failures import is_suspicious
@@ -52,6 +52,23 @@ def audit(stopped_at: datetime, *, is_timed: bool = True) -> Accounts:
         if is_timed:
             found.at_once += _at_once(rows)
     return found
+
+
+def without_isolated(violations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out late starts of tasks whose runs kept dying.
+
+    Such a task waits until nothing else runs, or for 30 seconds under one leader, and a storm
+    seldom lets a leader live for so long (docs/semantics.md, "Crash loops").
+    """
+    return [each for each in violations if each["axiom"] != "L1" or not _is_isolated(each)]
+
+
+def _is_isolated(violation: dict[str, Any]) -> bool:
+    at = datetime.fromisoformat(violation["at"])
+    runs = TaskRun.objects.filter(task_name=violation["task"], started_at__lte=at)
+    ends = runs.order_by("-started_at").values_list("outcome", flat=True)
+    interrupted = takewhile(lambda outcome: outcome == Outcome.INTERRUPTED, ends)
+    return is_suspicious(len(list(interrupted)))
 
 
 def registrations() -> dict[tuple[str, str], int]:

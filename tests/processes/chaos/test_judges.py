@@ -155,6 +155,17 @@ def test_every_fault_of_an_account_is_found(task: ScheduledTask) -> None:
     assert found.late == []
 
 
+def test_late_starts_of_tasks_whose_runs_kept_dying_are_no_fault(task: ScheduledTask) -> None:
+    store(task, 0.5)
+    for attempt in (1, 2, 3):
+        store(task, attempt, outcome="interrupted", attempt=attempt)
+    late, twice = (
+        {"axiom": axiom, "task": task.name, "at": minute(4).isoformat()} for axiom in ("L1", "S2")
+    )
+    early = {**late, "at": minute(2.9).isoformat()}
+    assert accounts.without_isolated([late, twice, early]) == [twice, early]
+
+
 def test_minutes_that_come_again_are_accounted_for_a_second_time(task: ScheduledTask) -> None:
     """A clock that was set back by hours begins a registration of its own."""
     for each in (0.5, 1, 2, 3):
