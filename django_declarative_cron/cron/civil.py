@@ -34,7 +34,7 @@ class DayRule(NamedTuple):
         return _SPELLED[self.kind].format(self.value, self.nth)
 
     def days(self, length: int, first: int) -> int:
-        """Return the days of a month that the rule names; ``first`` is the weekday of its first."""
+        """Return the named days of a month that begins on the weekday ``first``, Sunday as 0."""
         match self.kind:
             case "last":
                 day = length
@@ -71,6 +71,7 @@ def _nearest_working_day(day: int, length: int, first: int) -> int:
 _LAST_DAY = date.max.toordinal()
 _LAST_YEAR = date.max.year
 _ON_THE_MINUTE = 1
+_LENGTHS = (0, *(monthrange(2001, month)[1] for month in range(1, 13)))
 # Six weeks of one bit per week: a weekday mask times this is that mask week after week.
 _SIX_WEEKS = sum(1 << 7 * week for week in range(6))
 
@@ -106,15 +107,12 @@ def _lowest(mask: int) -> int:
     return (mask & -mask).bit_length() - 1
 
 
-_LENGTHS = (0, *(monthrange(2001, month)[1] for month in range(1, 13)))
-
-
 def _length_of(year: int, month: int) -> int:
     return 29 if month == 2 and isleap(year) else _LENGTHS[month]
 
 
 def days_named(masks: Masks, length: int, first: int) -> int:
-    """Return the days of a month that the two day fields name; ``first`` is its first weekday."""
+    """Return the named days of a month that begins on the weekday ``first``, Sunday as 0."""
     by_day, by_weekday = masks.days, masks.weekdays * _SIX_WEEKS >> first << 1
     for rule in masks.day_rules:
         by_day |= rule.days(length, first)
