@@ -392,9 +392,17 @@ def ending(run: Ran, presence: Presence | None, until: datetime, handed: Record)
         # the survivor's last act. With the last instance gone, the crash says it all.
         found_at = at or until
         values["retry_at"] = found_at
-        if presence is not None and presence.is_over_for(run.instance, found_at) and not handed:
+        if presence is not None and not handed and _outlived_all(run, presence, found_at):
             at = presence.ended if presence.is_orderly else None
     return Ending(at, "REs" if run.outcome == "succeeded" else "REf", values)
+
+
+def _outlived_all(run: Ran, presence: Presence, found_at: datetime) -> bool:
+    """Return whether no other instance can have found a run."""
+    if presence.ended is None or found_at < presence.ended:
+        return False
+    last_acts = (life.ended for life in presence.lives if life.instance != run.instance)
+    return run.instance is None or run.finished_at not in last_acts
 
 
 def _is_lost(run: Ran, presence: Presence) -> bool:

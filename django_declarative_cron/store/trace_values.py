@@ -239,13 +239,6 @@ class Presence:
     asked: datetime | None
     lives: tuple[Life, ...]
 
-    def is_over_for(self, instance: UUID | None, at: datetime) -> bool:
-        """Return whether no other instance of it can have acted at an instant."""
-        if self.ended is None or at < self.ended:
-            return False
-        others = (life for life in self.lives if life.instance != instance)
-        return not any(life.ended == at for life in others)
-
     def has_lost(self, instance: UUID | None) -> bool:
         """Return whether an instance died in it, found dead or not yet."""
         died = (life for life in self.lives if life.ended is not None and not life.is_orderly)
