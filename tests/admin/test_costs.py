@@ -98,12 +98,15 @@ def test_a_page_finds_runs_by_an_index(root: Client, url: Callable[[], str], ind
 def test_the_list_takes_ten_queries_however_many_tasks_there_are(root: Client) -> None:
     rows.instance()
     counts: list[int] = []
+    # The first page that a process shows also reads what it then keeps, such as content types.
+    assert root.get(pages.changelist()).status_code == 200
     for size in (1, 40):
         for number in range(len(counts), size):
             rows.run(rows.task(f"task {number}", running_run=None).name, "failed")
         with CaptureQueriesContext(connection) as captured:
             assert root.get(pages.changelist()).status_code == 200
-        counts.append(len(captured))
+        # PostgreSQL is told the limit of time by a statement of its own.
+        counts.append(sum(each["sql"].startswith("SELECT") for each in captured))
     assert counts[0] == counts[1] <= 10
 
 
