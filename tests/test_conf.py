@@ -133,6 +133,23 @@ def test_values_that_are_refused(configure: Any, key: str, value: Any, message: 
     assert str(caught.value).startswith(f"DECLARATIVE_CRON['{key}'] {message}\nThe default is ")
 
 
+@pytest.mark.parametrize(
+    ("former", "present"),
+    [
+        ("COMPANION", "WATCHDOG_PROCESS"),
+        ("ADMIN_ACTS", "ADMIN_ACTIONS"),
+        ("RESERVATION", "VISIBILITY_TIMEOUT"),
+        ("METRICS_TASKS", "METRICS_MAX_TASK_LABELS"),
+    ],
+)
+def test_the_former_name_of_an_option_is_refused_with_the_present_one(
+    configure: Any, former: str, present: str
+) -> None:
+    configure(**{former: True})
+    (problem,) = conf.option_problems()
+    assert problem.message == f"is no known option; did you mean `{present}`?"
+
+
 def test_an_unknown_option_is_refused_with_the_nearest(configure: Any) -> None:
     configure(WORKRS=4)
     (problem,) = conf.option_problems()

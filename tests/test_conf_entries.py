@@ -189,6 +189,8 @@ def test_a_refused_name_is_told_one_that_is_taken(name: str, proposed: str) -> N
         ({"timezone": None}, "timezone", "must be a text, not NoneType"),
         ({"options": []}, "options", "must be a dict, not list"),
         ({"comand": ["x"]}, "comand", "is no known key; did you mean `command`?"),
+        ({"catch_up": 60}, "catch_up", "is no known key; did you mean `catch_up_window`?"),
+        ({"exclude": "holidays"}, "exclude", "is no known key; did you mean `exclude_calendars`?"),
         ({"zzz": 1}, "zzz", "is no known key"),
         ({5: 1}, "5", "is no known key"),
         (

@@ -72,8 +72,22 @@ def too_large(data: Any) -> str | None:
 _LONGEST = 80
 
 
+_RENAMED = {
+    "COMPANION": "WATCHDOG_PROCESS",
+    "ADMIN_ACTS": "ADMIN_ACTIONS",
+    "RESERVATION": "VISIBILITY_TIMEOUT",
+    "METRICS_TASKS": "METRICS_MAX_TASK_LABELS",
+    "catch_up": "catch_up_window",
+    "exclude": "exclude_calendars",
+}
+"""Former names of options and keys, and the present ones."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the most similar known word, or ``None``."""
+    """Return the present name of a renamed option or key, or the most similar known word."""
+    known = list(known)
+    if _RENAMED.get(word) in known:
+        return _RENAMED[word]
     by_folded = {each.casefold(): each for each in known if each != word}
     matches = get_close_matches(word[:_LONGEST].casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[matches[0]] if matches else None
