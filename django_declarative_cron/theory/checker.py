@@ -144,7 +144,7 @@ class _Checker:
         self._watches = (self._l1.watch, self._l2.watch, self._l3.watch)
         self._faults = _Faults()
         self._violations: list[Violation] = []
-        self._starts = 0
+        self._starts = self._checked_starts = 0
         self._ungoverned: dict[str, None] = {}
 
     def step(self, position: Position) -> None:
@@ -190,6 +190,7 @@ class _Checker:
 
     def _count(self, position: Position) -> None:
         self._starts += sum(event.kind == "RS" for event in position.events)
+        self._checked_starts += len(position.each("RS"))
         for registration in position.came:
             if not registration.governed:
                 self._ungoverned[registration.name] = None
@@ -207,5 +208,6 @@ class _Checker:
             late=tuple(sorted(late, key=lambda each: (each.at, each.axiom))),
             worst_start_latency=self._l1.worst_start_latency,
             starts=self._starts,
+            checked_starts=self._checked_starts,
             ungoverned=tuple(self._ungoverned),
         )

@@ -80,6 +80,7 @@ class Verdict:
         worst_start_latency: the longest time from an obligation to its start, ``None`` without
             any. The specifications' one minute is a target, no axiom.
         starts: number of runs that started.
+        checked_starts: how many of them are of tasks that the theory governs.
         ungoverned: tasks with an overlap policy other than ``coalesce``, with a retry policy, or
             with excluded occurrences; of them only the ends that a stop waits for were checked.
     """
@@ -90,6 +91,7 @@ class Verdict:
     late: tuple[Late, ...]
     worst_start_latency: timedelta | None
     starts: int
+    checked_starts: int
     ungoverned: tuple[str, ...]
 
     @property

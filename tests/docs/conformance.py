@@ -36,9 +36,10 @@ AFTER_DOCUMENTS = """
 Newer documents win over older ones: 004, 001, 000, 003. Only 003 has a log contract, a section on
 security and an appendix on conformance, so these apply. 004 has axioms, and sentences with *must*
 and *should* in small letters: each of them is listed, and
-[`cron verify`](commands.md#verify) checks any stored history against the axioms. The axioms of
-004 replace their earlier forms in 000 and 001. The [long form](profiles.md) of a task follows 002,
-the Open Job Spec; its requirements are those of the summary at its end.
+[`cron verify`](commands.md#verify) checks the stored history of tasks with the overlap policy
+`coalesce` and a fixed retry delay against the axioms. The axioms of 004 replace their earlier forms
+in 000 and 001. The [long form](profiles.md) of a task follows 002, the Open Job Spec; its
+requirements are those of the summary at its end.
 """
 
 DECISIONS = """

@@ -50,7 +50,7 @@ def test_before_any_scheduler_it_says_what_to_do(cron: Cron, sim: Simulation) ->
     assert answer.code == 0
     assert "No scheduler of deployment 'default' was ever initialised." in answer.out
     data = cron("verify", "--format", "json", clock=sim.clock).data
-    assert (data["ok"], data["runs"]) == (True, 0)
+    assert (data["ok"], data["runs"], data["checked"]) == (True, 0, 0)
 
 
 def test_a_healthy_history(cron: Cron, history: Simulation) -> None:
@@ -58,8 +58,9 @@ def test_a_healthy_history(cron: Cron, history: Simulation) -> None:
     assert (answer.code, answer.err) == (0, "")
     since, until = local_time("2024-01-01 10:00:30"), local_time("2024-01-01 13:30")
     assert answer.lines == [
-        f"0 violations in 7 runs from {since} to {until}.",
+        f"0 violations in 6 checked runs from {since} to {until}.",
         "The longest wait for a start: 0 s.",
+        "Not checked: 1 of 7 runs.",
         "Not checked, because people had paused, run or cleared their tasks: 1 run.",
         "Not checked, until their next occurrence: 'b'.",
     ]
@@ -75,7 +76,7 @@ def test_a_history_that_breaks_the_theory(cron: Cron, history: Simulation) -> No
     answer = cron("verify", clock=history.clock)
     assert answer.code == 1
     assert "The history has 3 violations." in answer.err
-    assert answer.lines[0].startswith("3 violations in 7 runs from ")
+    assert answer.lines[0].startswith("3 violations in 6 checked runs from ")
     heading = answer.lines.index("") + 1
     assert answer.lines[heading].split() == ["WHEN", "TASK", "AXIOM", "OWNER", "VIOLATION"]
     at = local_time("2024-01-01 11:58").split()
@@ -89,7 +90,8 @@ def test_programs_are_told_which_axioms_were_broken(cron: Cron, history: Simulat
     assert answer.code == 1
     data = answer.data
     violations = data["violations"]
-    assert (data["ok"], data["runs"], data["worst_start_latency"]) == (False, 7, 3600.0)
+    assert (data["ok"], data["worst_start_latency"]) == (False, 3600.0)
+    assert (data["runs"], data["checked"]) == (7, 6)
     assert (data["not_judged"]["people"], data["not_judged"]["out_of_sight"]) == (1, ["b"])
     assert [(each["axiom"], each["task"], each["owner"]) for each in violations] == [
         ("S1", "a", "scheduler"),
@@ -139,7 +141,7 @@ def test_a_part_of_it(cron: Cron, history: Simulation, settings: Any) -> None:
     settings.TIME_ZONE = "Europe/Berlin"
     answer = cron("verify", "--since", "2024-01-01T12:30", clock=history.clock)
     assert answer.lines[0] == (
-        "0 violations in 3 runs from 2024-01-01 12:30 CET to 2024-01-01 14:30 CET."
+        "0 violations in 2 checked runs from 2024-01-01 12:30 CET to 2024-01-01 14:30 CET."
     )
 
 
@@ -179,7 +181,7 @@ def test_long_work_shows_on_a_terminal_how_far_it_is(
     call_command(command, "verify")
     shown = err.getvalue().split("\r")
     until = local_time("2024-01-01 13:00")[:-2]
-    assert any(line.startswith(f"7 runs checked, up to {until}") for line in shown)
+    assert any(line.startswith(f"7 runs read, up to {until}") for line in shown)
     assert shown[-2:] == [" " * len(shown[-2]), ""]
     piped = Screen()
     command = Command(stdout=Screen(), stderr=piped)
@@ -226,7 +228,7 @@ def test_rows_are_read_a_little_at_a_time(
 
     with connection.execute_wrapper(watch):
         answer = cron("verify", clock=at_the_end)
-    assert answer.lines[0].startswith("0 violations in 200 runs")
+    assert answer.lines[0].startswith("0 violations in 200 checked runs")
     assert longest == 5
 
 
@@ -247,6 +249,18 @@ def test_runs_that_wait_or_never_began_are_no_violations(
     data = cron("verify", "--format", "json", clock=sim.clock).data
     assert data["violations"] == []
     assert data["not_judged"]["outside_the_theory"] == ["t"]
+
+
+def test_runs_outside_of_the_theory_are_not_counted_as_checked(cron: Cron, sim: Simulation) -> None:
+    entry = {"name": "t", "cron": "*/10 * * * *", "callback": sim.job()}
+    sim.initialize([entry])
+    sim.advance_to("2024-01-01T10:31:00Z")
+    answer = cron("verify", clock=sim.clock)
+    assert answer.lines[0].startswith("0 violations in 0 checked runs from ")
+    assert "Not checked: 4 of 4 runs." in answer.lines
+    assert answer.lines[-1].endswith("retry policy or excluded occurrences: 't'.")
+    data = cron("verify", "--format", "json", clock=sim.clock).data
+    assert (data["runs"], data["checked"]) == (4, 0)
 
 
 def test_a_retry_policy_is_outside_too(cron: Cron, sim: Simulation) -> None:

@@ -330,8 +330,9 @@ def test_the_theory_governs_coalesce_only(policy: str) -> None:
     records = _with_policy("init 10 [a] · 20 RS a · 21 RS a · 22 REf a · 900 Tick", policy)
     verdict = judge(records)
     assert verdict.ok
-    assert (verdict.ungoverned, verdict.starts) == (("a",), 2)
-    assert not judge(_with_policy("init 10 [a] · 20 RS a", "coalesce")).ok
+    assert (verdict.ungoverned, verdict.starts, verdict.checked_starts) == (("a",), 2, 0)
+    governed = judge(_with_policy("init 10 [a] · 20 RS a", "coalesce"))
+    assert (governed.ok, governed.starts, governed.checked_starts) == (False, 1, 1)
 
 
 def test_a_policy_may_change_with_everything_else_preserved() -> None:

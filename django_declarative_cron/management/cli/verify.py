@@ -118,7 +118,7 @@ def _watched(history: History, context: Context) -> Iterator[dict[str, Any]]:
     records, progress = history.records(), Progress(context)
     while batch := list(islice(records, _BATCH)):
         runs = format_count(history.runs, "run")
-        progress.show(f"{runs} checked, up to {_local(batch[0]['at'])}")
+        progress.show(f"{runs} read, up to {_local(batch[0]['at'])}")
         yield from batch
 
 
@@ -129,7 +129,7 @@ class EmptyHistory:
     deployment: str
 
     def as_dict(self) -> dict[str, Any]:
-        return {"deployment": self.deployment, "since": None, "ok": True, "runs": 0}
+        return {"deployment": self.deployment, "since": None, "ok": True, "runs": 0, "checked": 0}
 
     def render(self, terminal: Terminal) -> None:
         terminal.say(f"No scheduler of deployment {self.deployment!r} was ever initialised.")
@@ -158,6 +158,7 @@ class VerifyReport:
             "until": history.until,
             "ok": verdict.ok,
             "runs": history.runs,
+            "checked": verdict.checked_starts,
             "violations": [_violation_as_dict(each) for each in verdict.violations],
             "worst_start_latency": verdict.worst_start_latency,
             "open_obligations": [_violation_as_dict(each) for each in verdict.open_obligations],
@@ -172,10 +173,10 @@ class VerifyReport:
 
     def render(self, terminal: Terminal) -> None:
         violations, history = self.verdict.violations, self.history
-        runs = format_count(history.runs, "run")
+        runs = format_count(self.verdict.checked_starts, "checked run")
         extent = f"{runs} from {_local(history.begins or history.until)} to {_local(history.until)}"
         found = format_count(len(violations), "violation")
-        terminal.say(f"{found} in {extent}.", "ERROR" if violations else "SUCCESS")
+        terminal.say(f"{found} in {extent}.", self._style())
         for line in (*self._latency(), *self._open(), *self._not_checked()):
             terminal.say(line)
         if violations:
@@ -183,6 +184,12 @@ class VerifyReport:
             terminal.table([_row(terminal, each) for each in violations[:_SHOWN]], _HEADER)
             terminal.say()
             terminal.say(self._rest())
+
+    def _style(self) -> str:
+        if self.verdict.violations:
+            return "ERROR"
+        # Without a checked run there is no success to report.
+        return "SUCCESS" if self.verdict.checked_starts else "WARNING"
 
     def _rest(self) -> str:
         hidden = len(self.verdict.violations) - _SHOWN
@@ -212,6 +219,8 @@ class VerifyReport:
             yield f"Still open: {len(still_open) - _SHOWN_OPEN:,} more."
 
     def _not_checked(self) -> Iterator[str]:
+        if number := self.history.runs - self.verdict.checked_starts:
+            yield f"Not checked: {number:,} of {format_count(self.history.runs, 'run')}."
         for cause, reason in _NOT_CHECKED.items():
             if number := self.history.set_aside[cause]:
                 yield f"Not checked, because {reason}: {format_count(number, 'run')}."
