@@ -28,7 +28,7 @@ from ..runtime.clock import system_clock
 from ..store import database, manual_runs
 from ..store.manual_runs import CANCELLABLE
 from ..store.manual_runs import Effect as Cancelled
-from ..store.queries import removal_of
+from ..store.registration_sets import removal_of
 from ..store.sentences import masked, sentence
 from ..store.status import shown_end
 from . import actions, badges, task_detail

@@ -23,7 +23,7 @@ from ..models import Origin, ScheduledTask
 from ..runtime.clock import system_clock
 from ..store import database, posted_tasks
 from ..store.posted_tasks import OwnedError
-from ..store.queries import removal_of
+from ..store.registration_sets import removal_of
 from ..store.rows import NotRegisteredError, UnreadableRowError
 from ..store.sentences import has_masks
 from . import serializers

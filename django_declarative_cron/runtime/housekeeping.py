@@ -13,7 +13,7 @@ from ..core.events import ClockStepped, Event, TaskRunStarted
 from ..core.options import Options
 from ..cron.zones import reload_zones
 from ..signals import log_line, publish
-from ..store import history, liveness, reconcile
+from ..store import liveness, pruning, reconcile
 from ..store.guard import Member
 from ..store.reconcile import is_whole
 from .clock import Clock, Moment
@@ -111,8 +111,8 @@ class Housekeeping:
         return self._looked_through > 0 or _is_due(self._aged_at, _AGES, now, next_wake)
 
     def _by_age(self, member: Member, now: datetime) -> None:
-        before = history.behind(member, now) - self._max_age
-        self._looked_through = history.prune_old(member, before, after=self._looked_through)
+        before = pruning.behind(member, now) - self._max_age
+        self._looked_through = pruning.prune_old(member, before, after=self._looked_through)
         if not self._looked_through:
             self._aged_at = now
 
@@ -120,11 +120,11 @@ class Housekeeping:
         """Delete the surplus of a few tasks: a batch at least if there is one, and two at most."""
         gone = 0
         for name in list(islice(self._names, _NAMES_AT_ONCE)):
-            if gone >= history.BATCH:
+            if gone >= pruning.BATCH:
                 break
             del self._names[name]
-            found = history.prune_surplus(member, name, self._max_runs)
-            if found >= history.BATCH:
+            found = pruning.prune_surplus(member, name, self._max_runs)
+            if found >= pruning.BATCH:
                 self._names[name] = None
             gone += found
 

@@ -21,8 +21,8 @@ from . import (
     active_runs,
     apply_plan,
     database,
-    history,
     recovery,
+    registration_sets,
     rows,
 )
 from .active_runs import Claim, Started
@@ -191,7 +191,7 @@ def _claim_tasks(
     declared = decided.begun_anew & declarations.keys()
     if declared:
         # The generation of the set that these tasks begin anew under.
-        history.record_set(held, declarations.values(), declared, now)
+        registration_sets.record_set(held, declarations.values(), declared, now)
     fields = [*(rows.DECLARED_FIELDS if decided.begun_anew else ()), *rows.STATE_FIELDS]
     claims, claimed.events = active_runs.write_decided(
         held, due, claimed.events, now, decided.started, fields

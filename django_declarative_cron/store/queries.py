@@ -21,9 +21,8 @@ from ..core.retry import RetryPolicy
 from ..core.schedule import Schedule
 from ..core.status import Status, status_of
 from ..exceptions import TaskTryDeserializeError
-from ..models import Origin, Outcome, RegistrationSet, ScheduledTask, TaskOverride, TaskRun
+from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from . import rows
-from .history import of_set
 from .status import end_of, gone_since, is_gone, is_interrupted, waits_for_a_worker
 
 _URGENT = (Status.BROKEN, Status.OVERDUE)
@@ -354,36 +353,6 @@ def _pause(act: TaskOverride) -> Pause:
     return Pause(act.created_at, min(ends, default=None), act.author, act.note, act.reason)
 
 
-# --- removed tasks ---
-
-_SETS = 50
-"""How many of the newest registration sets are searched for the name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """The removal of a task, and its newest run.
-
-    ``at`` is ``None`` where no kept registration set says so, as for tasks that came over HTTP.
-    """
-
-    at: datetime | None
-    last: TaskRun
-
-
-def removal_of(using: str, deployment: str, name: str) -> Removal | None:
-    """Return the removal of a task, ``None`` for a task that is registered or never ran."""
-    tasks = ScheduledTask.objects.using(using)
-    if tasks.filter(scheduler__deployment=deployment, name=name).exists():
-        return None
-    runs = TaskRun.objects.using(using).filter(scheduler__deployment=deployment, task_name=name)
-    last = runs.defer("traceback", "log", "output", "result").order_by("-id").first()
-    if last is None:
-        return None
-    at = None if last.origin == Origin.HTTP else _removed_at(using, deployment, name)
-    return Removal(at, last)
-
-
 def newest_runs(
     using: str, deployment: str, name: str, number: int, at: datetime | None = None
 ) -> list[TaskRun]:
@@ -393,15 +362,3 @@ def newest_runs(
         runs = runs.filter(scheduled_for__lt=minute + timedelta(minutes=1))
     shown = runs.select_related("instance").defer("traceback", "instance__lapses")
     return list(shown.order_by("-id")[:number])
-
-
-def _removed_at(using: str, deployment: str, name: str) -> datetime | None:
-    """Return when the first set without the name was registered."""
-    ours = RegistrationSet.objects.using(using).filter(scheduler__deployment=deployment)
-    found: datetime | None = None
-    for row in ours.order_by("-generation")[:_SETS]:
-        names = {each.get("name") for each in of_set(using, row) if isinstance(each, dict)}
-        if name in names:
-            return found
-        found = row.registered_at
-    return None

@@ -25,7 +25,7 @@ from ..core.next_run import BELIEVABLE
 from ..core.reconcile import Plan, Row, Stored, is_older, plan
 from ..exceptions import TaskListMismatchError
 from ..models import Origin, ScheduledTask, SchedulerState
-from . import apply_plan, database, history, liveness, recovery
+from . import apply_plan, database, liveness, recovery, registration_sets
 from .database import again_after_conflict, naming_what_is_held
 from .guard import (
     Candidacy,
@@ -235,7 +235,7 @@ def _activate(
         row.digest = digest
         row.release = process.release
         row.initialized_at = held.database_now
-        history.record_set(held, declarations, fresh, now)
+        registration_sets.record_set(held, declarations, fresh, now)
     elif is_newer(held, process.release):
         row.release = process.release
         held.save("release")

@@ -28,7 +28,7 @@ from ..models import (
     TaskOverride,
     TaskRun,
 )
-from . import history, rows
+from . import registration_sets, rows
 from .database import DatabaseNow, chunks
 from .guard import LONG_AGO
 from .trace_builder import History, Sources
@@ -196,7 +196,7 @@ def _sets(using: str, state: SchedulerState, begins: datetime | None) -> Iterato
         sets = sets.filter(generation__gte=before["newest"] or 0)
     generations = list(sets.values_list("generation", flat=True))
     rows = (row for each in generations for row in sets.filter(generation=each))
-    return registered((row, history.of_set(using, row)) for row in rows)
+    return registered((row, registration_sets.of_set(using, row)) for row in rows)
 
 
 def _acts(using: str, state: SchedulerState, begins: datetime | None) -> Iterator[Act]:

@@ -12,9 +12,9 @@ from django_declarative_cron.models import ScheduledTask, SchedulerState, TaskRu
 from django_declarative_cron.store import (
     bulk_update,
     database,
-    history,
     liveness,
     operator_actions,
+    pruning,
 )
 from django_declarative_cron.store.operator_actions import Act
 
@@ -91,10 +91,10 @@ def test_a_batch_is_forgotten_in_as_many_statements_however_much_it_is(runs: int
     write_history(made, runs)
     later = made.now + timedelta(days=1)
     # What is old, what of it stays, its newest end, the rows, and how far history goes back.
-    assert len(statements(lambda: history.prune_old(made.member, later))) <= 8
+    assert len(statements(lambda: pruning.prune_old(made.member, later))) <= 8
     assert TaskRun.objects.count() == 1
     write_history(made, runs)
-    assert len(statements(lambda: history.prune_surplus(made.member, "t0", 2))) <= 8
+    assert len(statements(lambda: pruning.prune_surplus(made.member, "t0", 2))) <= 8
     assert TaskRun.objects.count() == 2
 
 

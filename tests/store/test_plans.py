@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 
 from django_declarative_cron.models import ScheduledTask, TaskRun
-from django_declarative_cron.store import guard, history, operator_actions, recovery
+from django_declarative_cron.store import guard, operator_actions, pruning, recovery
 from django_declarative_cron.store.guard import peek
 from django_declarative_cron.store.operator_actions import Act
 
@@ -98,7 +98,7 @@ def _reaped(made: Deployment) -> object:
 
 
 def _forgotten(made: Deployment) -> object:
-    return history.prune_surplus(made.member, "t0", 3990)
+    return pruning.prune_surplus(made.member, "t0", 3990)
 
 
 @pytest.mark.skipif(not is_postgresql, reason="its planner knows how many rows it last counted")
@@ -121,11 +121,11 @@ def test_what_runs_and_what_a_task_has_run_is_found_though_no_row_was_ever_count
 
 
 def _forgotten_by_age(made: Deployment) -> object:
-    return history.prune_old(made.member, made.now - timedelta(minutes=10))
+    return pruning.prune_old(made.member, made.now - timedelta(minutes=10))
 
 
 def _forgotten_by_number(made: Deployment) -> object:
-    return history.prune_surplus(made.member, "t0", 5)
+    return pruning.prune_surplus(made.member, "t0", 5)
 
 
 def _paused(made: Deployment) -> object:

@@ -13,7 +13,7 @@ from django_declarative_cron.core.options import Options
 from django_declarative_cron.models import RegistrationSet, ScheduledTask, SchedulerState, TaskRun
 from django_declarative_cron.runtime import housekeeping
 from django_declarative_cron.runtime.housekeeping import EVERY, LONGEST_WAIT, Housekeeping
-from django_declarative_cron.store import history
+from django_declarative_cron.store import pruning
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.testing import ManualClock, Simulation
 
@@ -65,15 +65,15 @@ def test_the_old_go_and_the_last_success_and_failure_stay(member: Member) -> Non
     old = _runs("t", "tsfstfmm", age=100)
     young = _runs("t", "m", age=1)
     for _ in range(2):
-        assert history.prune_old(member, NOW - 90 * DAY) == 0
+        assert pruning.prune_old(member, NOW - 90 * DAY) == 0
         assert _left() == {old[3], old[4], old[5], *young}
 
 
 def test_a_running_one_and_other_deployments_are_left_alone(member: Member) -> None:
     mine = _runs("t", "r", age=100)
     other = _runs("t", "mmm", age=100, deployment="other")
-    assert history.prune_old(member, NOW) == 0
-    assert history.prune_surplus(member, "t", 0) == 0
+    assert pruning.prune_old(member, NOW) == 0
+    assert pruning.prune_surplus(member, "t", 0) == 0
     assert _left() == {*mine, *other}
 
 
@@ -81,23 +81,23 @@ def test_a_running_one_and_other_deployments_are_left_alone(member: Member) -> N
 def test_beyond_the_newest_ones_the_rest_goes(member: Member) -> None:
     runs = _runs("t", "f" + "s" * 9, age=1)
     unrelated = _runs("u", "sss", age=1)
-    assert history.prune_surplus(member, "t", 4) == 5
+    assert pruning.prune_surplus(member, "t", 4) == 5
     assert _left() == {runs[0], *runs[-4:], *unrelated}
-    assert history.prune_surplus(member, "t", 4) == 0
+    assert pruning.prune_surplus(member, "t", 4) == 0
 
 
 def test_p69_a_batch_is_a_thousand_rows_at_most() -> None:
-    assert history.BATCH <= 1000
+    assert pruning.BATCH <= 1000
 
 
 def test_batches_are_bounded_and_go_on_until_all_is_done(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "BATCH", 10)
+    monkeypatch.setattr(pruning, "BATCH", 10)
     _runs("t", "m" * 25 + "s", age=100)
     place, left = 0, []
     for _ in range(3):
-        place = history.prune_old(member, NOW - 90 * DAY, after=place)
+        place = pruning.prune_old(member, NOW - 90 * DAY, after=place)
         left.append(len(_left()))
     assert (left, place) == ([16, 6, 1], 0)
 
@@ -105,7 +105,7 @@ def test_batches_are_bounded_and_go_on_until_all_is_done(
 def test_many_that_are_kept_hide_none_that_goes(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "BATCH", 4)
+    monkeypatch.setattr(pruning, "BATCH", 4)
     kept = {run for name in "abcdef" for run in _runs(name, "s", age=100)}
     _runs("g", "mmm", age=99)
     keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY), ManualClock(NOW))
@@ -162,7 +162,7 @@ def test_by_a_clock_that_is_years_ahead_nothing_is_forgotten(member: Member) -> 
 
 
 def test_of_a_deployment_that_is_not_there_nothing_is_old(member: Member) -> None:
-    assert history.behind(replace(member, deployment="nobody's"), NOW) == NOW
+    assert pruning.behind(replace(member, deployment="nobody's"), NOW) == NOW
 
 
 def _started(name: str) -> TaskRunStarted:
@@ -195,7 +195,7 @@ def test_where_history_begins_is_remembered(member: Member) -> None:
     _runs("t", "sfs", age=100)
     state = SchedulerState.objects.get(deployment="default")
     assert state.history_from is None
-    history.prune_old(member, NOW - 90 * DAY)
+    pruning.prune_old(member, NOW - 90 * DAY)
     state.refresh_from_db()
     assert state.history_from == NOW - 100 * DAY
     assert SchedulerState.objects.get(deployment="other").history_from is None
@@ -206,11 +206,11 @@ def test_of_a_task_with_too_many_runs_it_begins_later(member: Member) -> None:
     task = _task(state, "t")
     _runs("t", "s" * 9, age=1)
     _runs("gone", "s" * 9, age=2)
-    history.prune_surplus(member, "t", 4)
+    pruning.prune_surplus(member, "t", 4)
     task.refresh_from_db()
     state.refresh_from_db()
     assert (task.history_from, state.history_from) == (NOW - DAY + timedelta(minutes=4), None)
-    history.prune_surplus(member, "gone", 4)
+    pruning.prune_surplus(member, "gone", 4)
     state.refresh_from_db()
     assert state.history_from == NOW - 2 * DAY + timedelta(minutes=4)
 
@@ -236,7 +236,7 @@ def test_registration_sets_go_that_nothing_left_was_started_under(member: Member
             scheduler=state, generation=generation, registered_at=NOW - age * DAY
         )
     _runs("t", "ss", age=100)
-    history.prune_old(member, NOW - 90 * DAY)
+    pruning.prune_old(member, NOW - 90 * DAY)
     left = RegistrationSet.objects.order_by("generation").values_list("generation", flat=True)
     assert list(left) == [2, 3, 4]
 
@@ -257,7 +257,7 @@ class Forgetful(Simulation):
 def test_where_it_is_never_quiet_the_history_does_not_grow_without_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(history, "BATCH", BATCH)
+    monkeypatch.setattr(pruning, "BATCH", BATCH)
     monkeypatch.setattr(housekeeping, "EVERY", KEPT)
     sim = Forgetful(NOW)
     entry = {"cron": "@every 1s", "callback": sim.job(), "timezone": "UTC"}
@@ -278,9 +278,9 @@ def _slow(monkeypatch: pytest.MonkeyPatch, clock: ManualClock, seconds: float) -
     def prune(member: object, name: str, keep: int) -> int:
         _passes(clock, seconds)
         looked.append(name)
-        return history.BATCH
+        return pruning.BATCH
 
-    monkeypatch.setattr(history, "prune_surplus", prune)
+    monkeypatch.setattr(pruning, "prune_surplus", prune)
     return looked
 
 
@@ -311,7 +311,7 @@ def test_pruning_takes_a_fifth_of_the_time_whether_it_succeeds_or_not(
         _passes(clock, 0.5)
         raise ValueError("no")
 
-    monkeypatch.setattr(history, "prune_surplus", fail)
+    monkeypatch.setattr(pruning, "prune_surplus", fail)
     keeping.note([_started("t"), _started("u")])
     with pytest.raises(ValueError, match=r"^no$"):
         keeping.work(member, NOW, NOW)
@@ -346,7 +346,7 @@ def test_where_much_is_kept_surplus_is_looked_for_less_often(
 def test_ages_begin_to_be_looked_at_in_a_quiet_moment_and_go_on_in_any(
     member: Member, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "BATCH", 2)
+    monkeypatch.setattr(pruning, "BATCH", 2)
     _runs("t", "mmmmm", age=100)
     keeping = Housekeeping(Options(HISTORY_MAX_AGE=90 * DAY), clock)
     left = []

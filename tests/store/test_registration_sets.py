@@ -14,7 +14,7 @@ from django_declarative_cron.models import (
     ScheduledTask,
     SchedulerState,
 )
-from django_declarative_cron.store import history
+from django_declarative_cron.store import registration_sets
 
 from .conftest import Deployment
 from .statements import claim
@@ -27,7 +27,7 @@ TASKS = 40
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Deployment:
     """Give a deployment whose set has forty tasks, where five are many."""
-    monkeypatch.setattr(history, "PART", 5)
+    monkeypatch.setattr(registration_sets, "PART", 5)
     made = Deployment(TASKS)
     made.initialize()
     return made
@@ -41,7 +41,7 @@ def _change(made: Deployment, **cron_of: str) -> None:
 
 def _of_newest() -> dict[str, Any]:
     newest = RegistrationSet.objects.order_by("-generation")[0]
-    found = history.of_set("default", newest)
+    found = registration_sets.of_set("default", newest)
     assert len(found) == len({each["name"] for each in found})
     return {each["name"]: each for each in found}
 
@@ -90,7 +90,7 @@ def test_the_next_set_shares_the_parts_in_which_nothing_changed(made: Deployment
 def test_a_part_goes_with_the_last_set_that_has_it(made: Deployment) -> None:
     _change(made, t7="5 5 5 5 *")
     RegistrationSet.objects.order_by("generation")[0].delete()
-    history.forget_parts(made.member)
+    registration_sets.forget_parts(made.member)
     used = {digest for digest, _ in RegistrationSet.objects.get().parts}
     assert set(RegistrationPart.objects.values_list("digest", flat=True)) == used
     assert _of_newest().keys() == {f"t{number}" for number in range(TASKS)}
@@ -99,10 +99,10 @@ def test_a_part_goes_with_the_last_set_that_has_it(made: Deployment) -> None:
 def test_a_part_that_is_lost_leaves_a_hole_that_is_seen(made: Deployment) -> None:
     row = RegistrationSet.objects.get()
     RegistrationPart.objects.filter(digest=row.parts[0][0]).delete()
-    found = history.of_set("default", row)
+    found = registration_sets.of_set("default", row)
     assert found.count(None) == 1
     assert 0 < len(found) - 1 < TASKS
-    assert history.of_set("default", RegistrationSet(parts=[7, ["a"]])) == [None, None]
+    assert registration_sets.of_set("default", RegistrationSet(parts=[7, ["a"]])) == [None, None]
 
 
 def test_parts_are_shared_as_they_are_stored_by_now(made: Deployment) -> None:

@@ -21,7 +21,8 @@ from ...formatting import format_instant
 from ...models import ScheduledTask, SchedulerState, TaskRun
 from ...store import database
 from ...store.database import flaw_of_tables
-from ...store.queries import Removal, removal_of, tagged, tags_of
+from ...store.queries import tagged, tags_of
+from ...store.registration_sets import Removal, removal_of
 from .subcommand import Options
 
 NOT_REGISTERED = (

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from ... import conf
 from ...formatting import format_count
-from ...store import history
+from ...store import pruning
 from ...store.guard import Member
 from .deployment_scope import Scope
 from .subcommand import Context, Options, Progress, Subcommand, add_format, amount
@@ -58,12 +58,12 @@ def _prune(context: Context, scope: Scope, options: Options) -> None:
     age = ours.HISTORY_MAX_AGE if days is None else timedelta(days=days)
     keep = ours.HISTORY_MAX_RUNS if runs is None else runs
     progress, after = Progress(context), 0
-    while after := history.prune_old(member, clock.now() - age, after=after):
+    while after := pruning.prune_old(member, clock.now() - age, after=after):
         progress.show(f"checked runs up to number {after:,}")
     for name in list(scope.runs.order_by().values_list("task_name", flat=True).distinct()):
         text = f"checking {name}"
         progress.show(text)
-        while history.prune_surplus(member, name, keep) >= history.BATCH:
+        while pruning.prune_surplus(member, name, keep) >= pruning.BATCH:
             progress.show(text)
 
 
