@@ -83,7 +83,11 @@ def test_since_may_be_a_length_before_now(cron: Cron, three: Simulation) -> None
     an_hour_ago = three.now - timedelta(hours=1)
     assert starts("1h") == starts("60m") == starts(an_hour_ago.isoformat())
     assert len(starts("0s")) < len(starts("1h")) < len(starts("1d"))
-    assert "is no instant" in cron("history", "--since", "1x", clock=three.clock).err
+    assert starts("2024-01-01") == starts("1d")
+    for refused in ("yesterday", "1w", "10"):
+        answer = cron("history", "--since", refused, clock=three.clock)
+        forms = "write 2h, 2030-01-31 or 2030-01-31T07:00."
+        assert (answer.code, answer.err) == (2, f"--since {refused!r} is not a time: {forms}")
 
 
 def test_prune_keeps_the_newest_success_and_failure(cron: Cron, three: Simulation) -> None:

@@ -33,12 +33,20 @@ def test_the_list_of_a_task_has_its_zone_and_that_of_the_reader(
     declare(t="0 7 2 7 *")
     words = ("--timezone", "Asia/Tokyo", "-n", "1")
     header, line = cron("next", "t", *words, clock=at_start).lines[3:5]
-    assert header.split() == [PROJECT, "Asia/Tokyo", "UTC", "FROM", "NOW"]
+    utc = [] if PROJECT == "UTC" else ["UTC"]
+    assert header.split() == [PROJECT, "Asia/Tokyo", *utc, "FROM", "NOW"]
     instant = instant_of("2024-07-02 07:00")
     for zone in ("Asia/Tokyo", "UTC"):
         assert f"{instant.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M}" in line
     same = cron("next", "t", "-n", "1", clock=at_start).lines[3]
-    assert same.split() == [PROJECT, "UTC", "FROM", "NOW"]
+    assert same.split() == [PROJECT, *utc, "FROM", "NOW"]
+
+
+def test_a_zone_has_one_column(cron: Cron, declare: Declare, at_start: ManualClock) -> None:
+    declare({"name": "t", "cron": "0 7 * * *", "timezone": "UTC", "callback": f"{HERE}.nothing"})
+    for viewer, others in (("UTC", []), ("Europe/Berlin", ["Europe/Berlin"])):
+        header = cron("next", "t", "--timezone", viewer, clock=at_start).lines[3]
+        assert header.split() == ["UTC", *others, "FROM", "NOW"]
 
 
 def test_without_a_zone_it_is_the_projects(

@@ -146,11 +146,11 @@ def test_a_local_end_is_in_the_projects_zone(cron: Cron, ready: Simulation, sett
 
 
 BAD_ENDS = [
-    ("tomorrow", "is no instant: write an ISO date and time such as 2030-01-31T07:00"),
-    ("", "is no instant"),
-    ("0001-01-01T00:00+14:00", "is no instant"),
-    ("2024-01-01T11:10:00Z", "is over: it was 2024-01-01T11:10:00Z"),
-    ("2023-12-31", "is over"),
+    ("tomorrow", "is not a time: write 2030-01-31, 2030-01-31T07:00 or 2030-01-31T07:00Z"),
+    ("", "is not a time"),
+    ("0001-01-01T00:00+14:00", "is not a time"),
+    ("2024-01-01T11:10:00Z", "is in the past: it was 2024-01-01T11:10:00Z"),
+    ("2023-12-31", "is in the past"),
     ("2024-03-31T02:30", "does not exist or exists twice in Europe/Berlin"),
     ("2024-10-27T02:30", "write it with its offset, such as 2024-10-27T02:30:00+01:00"),
 ]
@@ -201,6 +201,13 @@ def test_a_pause_may_have_a_length(cron: Cron, ready: Simulation) -> None:
 def test_a_length_that_is_none(text: str, cron: Cron, ready: Simulation) -> None:
     answer = cron("pause", "a", f"--for={text}", clock=ready.clock)
     assert f"{text!r} is no duration such as 90s, 30m, 2h or 1d" in answer.err
+    assert _acts() == []
+
+
+@pytest.mark.parametrize("text", ["0s", "0d0h"])
+def test_a_pause_without_length_is_refused(text: str, cron: Cron, ready: Simulation) -> None:
+    answer = cron("pause", "a", "--for", text, clock=ready.clock)
+    assert (answer.code, answer.err) == (2, "--for must be longer than zero, such as 2h.")
     assert _acts() == []
 
 

@@ -48,7 +48,7 @@ _OUTCOMES = {
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="of a task")
+    parser.add_argument("name", metavar="NAME", help="name of the task")
     parser.add_argument(
         "--from",
         dest="since",

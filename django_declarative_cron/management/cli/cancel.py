@@ -21,7 +21,7 @@ _TEXTS = {
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("names", nargs="+", metavar="NAME", help="of a task")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="names of tasks")
     add_author(parser)
 
 

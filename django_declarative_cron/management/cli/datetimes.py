@@ -13,6 +13,7 @@ from ... import conf
 from ...cron import UnknownZoneError, validate_zone
 
 _DURATION = re.compile(r"(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m(?:in)?)?(?:(\d{1,7})s)?")
+_FORMS = "2030-01-31, 2030-01-31T07:00 or 2030-01-31T07:00Z"
 
 
 def add_timezone(parser: ArgumentParser) -> None:
@@ -53,20 +54,22 @@ def read_since(option: str, text: str, now: datetime) -> datetime:
     try:
         return now - duration(text)
     except (ArgumentTypeError, OverflowError):
-        return read_instant(option, text)
+        return read_instant(option, text, forms="2h, 2030-01-31 or 2030-01-31T07:00")
 
 
-def read_instant(option: str, text: str, zone: ZoneInfo | None = None) -> datetime:
+def read_instant(
+    option: str, text: str, zone: ZoneInfo | None = None, *, forms: str = _FORMS
+) -> datetime:
     """Return an instant; without an offset it is a local time of the project's or a given zone.
 
     Raises:
-        CommandError: the text is no instant, with exit code 2 and an example.
+        CommandError: the text is no instant, with exit code 2 and the accepted forms.
     """
     try:
         return _instant(option, text) if zone is None else _first_pass(text, zone)
     except (ValueError, OverflowError):
-        hint = "write an ISO date and time such as 2030-01-31T07:00 or 2030-01-31T07:00Z"
-        raise CommandError(f"{option} {text!r} is no instant: {hint}.", returncode=2) from None
+        message = f"{option} {text!r} is not a time: write {forms}."
+        raise CommandError(message, returncode=2) from None
 
 
 def _first_pass(text: str, zone: ZoneInfo) -> datetime:

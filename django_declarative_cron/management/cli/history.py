@@ -41,15 +41,20 @@ _ERROR_SHOWN = 200
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", metavar="NAME", help="of a task; all unless given")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="name of a task; all unless given")
     outcomes = [str(each) for each in Outcome.values]
-    add_choice(parser, "--outcome", outcomes, "only runs that ended so", is_repeatable=False)
+    add_choice(parser, "--outcome", outcomes, "only runs with this outcome", is_repeatable=False)
     parser.add_argument(
         "--since",
         metavar="ISO|AGO",
-        help="only runs that were due since then: 2030-01-31T07:00 in TIME_ZONE, or such as 2h",
+        help=(
+            "only runs that were due since then: 2h (ago), 2030-01-31 or 2030-01-31T07:00 "
+            "(in TIME_ZONE)"
+        ),
     )
-    parser.add_argument("-n", dest="count", type=amount, default=20, help="how many (default: 20)")
+    parser.add_argument(
+        "-n", dest="count", type=amount, default=20, help="number of runs (default: 20)"
+    )
     add_timezone(parser)
     add_format(parser)
 

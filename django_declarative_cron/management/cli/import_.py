@@ -42,7 +42,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--timezone",
         metavar="Z",
-        help="of the machine, for crontabs; TIME_ZONE unless given",
+        help="zone of the machine, for crontabs; default TIME_ZONE",
     )
     parser.add_argument(
         "--system", action="store_true", help="each line of the crontab names a user"

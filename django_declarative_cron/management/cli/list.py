@@ -44,7 +44,10 @@ _REFRESH_INTERVAL = 2.0
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "patterns", nargs="*", metavar="PATTERN", help='only tasks with such names: "report-*"'
+        "patterns",
+        nargs="*",
+        metavar="PATTERN",
+        help='only tasks with names that match: "report-*"',
     )
     add_choice(parser, "--status", Status, "only tasks of this status", is_repeatable=True)
     parser.add_argument("--tag", metavar="TAG", help="only tasks with this tag")

@@ -23,7 +23,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--format",
         choices=["text", "json"],
         default="text",
-        help="as Prometheus reads them (the default), or JSON",
+        help="the format of Prometheus (the default), or JSON",
     )
 
 

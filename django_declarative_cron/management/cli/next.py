@@ -40,14 +40,22 @@ _CHANGES_SHOWN = 4
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("what", metavar="NAME|EXPRESSION", help='a task, or such as "0 7 * * 1-5"')
+    parser.add_argument(
+        "what",
+        metavar="NAME|EXPRESSION",
+        help='name of a task, or an expression such as "0 7 * * 1-5"',
+    )
     parser.add_argument(
         "--timezone",
         metavar="Z",
-        help="of an expression, or in which times of a task are shown; TIME_ZONE unless given",
+        help="zone of the expression, or of the times shown for a task; default TIME_ZONE",
     )
-    parser.add_argument("--dialect", choices=DIALECTS, help="of an expression; posix unless given")
-    parser.add_argument("-n", dest="count", type=amount, default=10, help="how many (default: 10)")
+    parser.add_argument(
+        "--dialect", choices=DIALECTS, help="dialect of the expression; default posix"
+    )
+    parser.add_argument(
+        "-n", dest="count", type=amount, default=10, help="number of occurrences (default: 10)"
+    )
     add_format(parser)
 
 
@@ -122,8 +130,9 @@ class Occurrences:
 
     def _other_zones(self) -> list[str]:
         """Return the zones shown in addition to the schedule's: the reader's, and UTC."""
-        reader = [] if self.viewer.key == self.schedule.zone.key else [self.viewer.key]
-        return list(dict.fromkeys([*reader, "UTC"]))
+        others = dict.fromkeys([self.viewer.key, "UTC"])
+        others.pop(self.schedule.zone.key, None)
+        return list(others)
 
     def _row(self, instant: datetime, others: list[str]) -> list[Cell]:
         zone = self.schedule.zone

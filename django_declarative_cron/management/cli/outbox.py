@@ -26,7 +26,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="requeue dead-lettered events, which were refused for too long",
     )
     parser.add_argument(
-        "-n", type=amount, default=_SHOWN, metavar="N", help=f"how many (default: {_SHOWN})"
+        "-n", type=amount, default=_SHOWN, metavar="N", help=f"number of events (default: {_SHOWN})"
     )
     add_format(parser)
 

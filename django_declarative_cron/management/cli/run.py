@@ -30,7 +30,7 @@ from .subcommand import Context, Options, Subcommand
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="of a task")
+    parser.add_argument("name", metavar="NAME", help="name of the task")
     add_author(parser)
 
 

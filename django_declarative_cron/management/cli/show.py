@@ -46,7 +46,7 @@ Fact = tuple[str, str]
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="of a task")
+    parser.add_argument("name", metavar="NAME", help="name of the task")
     parser.add_argument(
         "--at",
         metavar="ISO",

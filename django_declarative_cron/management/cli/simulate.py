@@ -40,9 +40,14 @@ _TICK = timedelta(microseconds=1)
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--from", dest="begin", metavar="ISO", help="in TIME_ZONE; now unless given"
+        "--from",
+        dest="begin",
+        metavar="ISO",
+        help="start of the time span, in TIME_ZONE; default now",
     )
-    parser.add_argument("--to", dest="end", metavar="ISO", help="a day later unless given")
+    parser.add_argument(
+        "--to", dest="end", metavar="ISO", help="end of the time span; default a day later"
+    )
     parser.add_argument("-n", dest="count", type=amount, help="list this many starts in order")
     add_format(parser)
 

@@ -22,7 +22,7 @@ def _arguments(parser: ArgumentParser) -> None:
         dest="begin",
         metavar="DATE",
         type=date.fromisoformat,
-        help="its first day; that of this month unless given",
+        help="first day in the file; default that of this month",
     )
     parser.add_argument(
         "--check",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
@@ -112,6 +112,8 @@ def _pause(context: Context, options: Options) -> None:
 
 def _until(options: Options, now: datetime) -> datetime | None:
     if options["length"] is not None:
+        if options["length"] <= timedelta(0):
+            raise CommandError("--for must be longer than zero, such as 2h.", returncode=2)
         try:
             until: datetime = now + options["length"]
         except OverflowError:
@@ -121,7 +123,7 @@ def _until(options: Options, now: datetime) -> datetime | None:
         return None
     until = read_instant("--until", options["until"])
     if until <= now:
-        text = f"--until {options['until']!r} is over: it was {iso8601(until)}."
+        text = f"--until {options['until']!r} is in the past: it was {iso8601(until)}."
         raise CommandError(text, returncode=2)
     return until
 

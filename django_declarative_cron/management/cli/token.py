@@ -25,7 +25,7 @@ _HEADER = ("TOKEN", "RIGHTS", "STATE", "LAST USED")
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("action", choices=_ACTIONS, help="the action")
-    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="of the token")
+    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="name of the token")
     parser.add_argument(
         "--right",
         action="append",
@@ -36,7 +36,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--expires",
         metavar="ISO",
-        help="its end, such as 2030-01-31; in TIME_ZONE unless it has an offset",
+        help="expiry of the token, such as 2030-01-31; in TIME_ZONE unless it has an offset",
     )
     parser.add_argument("--yes", action="store_true", help="revoke without asking first")
     add_author(parser)
@@ -63,7 +63,7 @@ def _create(context: Context, options: Options, name: str) -> None:
     expires = options["expires"]
     until = None if expires is None else read_instant("--expires", expires)
     if until is not None and until <= now:
-        raise CommandError(f"--expires {expires!r} is over.", returncode=2)
+        raise CommandError(f"--expires {expires!r} is in the past.", returncode=2)
     try:
         made = access_tokens.create(
             name, rights, now, author=act(options, now).author, expires_at=until

@@ -140,7 +140,7 @@ def _add_common(parser: ArgumentParser) -> None:
         "-v", "--verbosity", type=int, choices=[0, 1, 2, 3], default=SUPPRESS, help=SUPPRESS
     )
     for flag, text in (
-        ("--no-color", "no colours, on a terminal either; so does the variable NO_COLOR"),
+        ("--no-color", "no colours, even on a terminal, as with the variable NO_COLOR"),
         ("--force-color", "colours in a pipe too"),
         ("--traceback", "show where an error comes from"),
     ):
