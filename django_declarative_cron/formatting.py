@@ -96,6 +96,20 @@ def format_duration(
     return " ".join(f"{number} {translate(unit)}" for number, unit in parts[:units] if number)
 
 
+def format_elapsed(
+    length: timedelta | float, units: int = 2, *, translate: Callable[[str], str] = str
+) -> str:
+    """Return a measured duration as ``format_duration`` does, one too short to show as ``<1 ms``.
+
+    A clock may see no time pass, but nothing takes none.
+    """
+    if not isinstance(length, timedelta):
+        length = timedelta(seconds=length)
+    if length < _MILLISECOND:
+        return f"<1 {translate('ms')}"
+    return format_duration(length, units, translate=translate)
+
+
 def format_count(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural where it is not one."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -11,6 +11,7 @@ from django_declarative_cron.formatting import (
     format_civil,
     format_count,
     format_duration,
+    format_elapsed,
     format_instant,
     format_relative,
     iso8601,
@@ -88,6 +89,13 @@ def test_a_distance_is_elapsed_time() -> None:
 )
 def test_durations(seconds: timedelta | float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize("seconds", [-1, 0, 0.0004, 0.000_999])
+def test_a_measured_duration_is_never_nothing(seconds: float) -> None:
+    assert format_elapsed(seconds) == format_elapsed(timedelta(seconds=seconds)) == "<1 ms"
+    assert format_elapsed(seconds, translate=str.upper) == "<1 MS"
+    assert format_elapsed(0.001) == "1 ms"
 
 
 def test_units_are_translated() -> None:

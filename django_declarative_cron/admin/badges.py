@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..core.status import Status
 from ..cron import CronExpression, describe
-from ..formatting import format_civil, format_duration, format_instant
+from ..formatting import format_civil, format_duration, format_elapsed, format_instant
 from ..models import Outcome, TaskRun
 from ..store.status import shown_outcome
 
@@ -171,7 +171,16 @@ def span(length: timedelta | None, units: int = 2) -> str:
     """Return a duration in the active language, or ""."""
     if length is None:
         return ""
-    return format_duration(length, units, translate=lambda unit: str(_UNITS[unit]))
+    return format_duration(length, units, translate=_unit)
+
+
+def _unit(unit: str) -> str:
+    return str(_UNITS[unit])
+
+
+def elapsed(length: timedelta) -> str:
+    """Return a measured duration in the active language."""
+    return format_elapsed(length, translate=_unit)
 
 
 def words(expression: CronExpression) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
@@ -95,7 +94,7 @@ def whole_error(run: TaskRun) -> str:
 def lag(run: TaskRun) -> str:
     if run.started_at is None:
         return NOTHING
-    return badges.span(max(run.started_at - run.scheduled_for, timedelta(0)))
+    return badges.elapsed(run.started_at - run.scheduled_for)
 
 
 @admin.display(description=_("result"))

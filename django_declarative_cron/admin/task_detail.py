@@ -104,7 +104,7 @@ def run_line(page: ReadOnlyModelAdmin, request: HttpRequest, run: TaskRun, now: 
 def duration(run: TaskRun, now: datetime) -> str:
     """Return how long a run took, or "" if it has not started or not ended."""
     end = shown_end(run, now)
-    return "" if run.started_at is None or end is None else badges.span(end - run.started_at)
+    return "" if run.started_at is None or end is None else badges.elapsed(end - run.started_at)
 
 
 def action_line(action: TaskOverride) -> Line:
@@ -207,7 +207,7 @@ def attempts_of(runs: Sequence[TaskRun], now: datetime) -> list[Line]:
     for run in runs:
         if run.started_at is None:
             continue
-        delay = "" if before is None else badges.span(max(run.started_at - before, timedelta(0)))
+        delay = "" if before is None else badges.elapsed(run.started_at - before)
         lines.append(
             {
                 "number": run.attempt,
@@ -292,15 +292,15 @@ def _durations(ended: Ended, now: datetime) -> Line | None:
     if not ended:
         return None
     taken = [end - started for _run, started, end in ended]
-    usual = {"usual": badges.span(_median(taken)) or "0 s", "most": badges.span(max(taken))}
+    usual = {"usual": badges.elapsed(_median(taken)), "most": badges.elapsed(max(taken))}
     summary = gettext("Typically %(usual)s, at most %(most)s.") % usual
     outcomes = [shown_outcome(run, now) for run, _started, _end in ended]
     values = [
-        Column(length.total_seconds(), outcome, badges.span(length))
+        Column(length.total_seconds(), outcome, badges.elapsed(length))
         for outcome, length in zip(outcomes, taken, strict=True)
     ]
     rows = [
-        (badges.moment(started), badges.outcome_word(outcome), badges.span(end - started))
+        (badges.moment(started), badges.outcome_word(outcome), badges.elapsed(end - started))
         for outcome, (_run, started, end) in zip(outcomes, ended, strict=True)
     ]
     header = (gettext("Started"), gettext("Outcome"), gettext("Duration"))
@@ -312,11 +312,11 @@ def _delays(ended: Ended) -> Line | None:
     if not due:
         return None
     lags = [max(started - run.scheduled_for, timedelta(0)) for run, started in due]
-    usual = {"usual": badges.span(_median(lags)), "most": badges.span(max(lags))}
+    usual = {"usual": badges.elapsed(_median(lags)), "most": badges.elapsed(max(lags))}
     summary = gettext("Starts typically %(usual)s late, at most %(most)s.") % usual
-    values = [Column(lag.total_seconds(), "load", badges.span(lag)) for lag in lags]
+    values = [Column(lag.total_seconds(), "load", badges.elapsed(lag)) for lag in lags]
     rows = [
-        (badges.moment(run.scheduled_for), badges.span(lag))
+        (badges.moment(run.scheduled_for), badges.elapsed(lag))
         for (run, _started), lag in zip(due, lags, strict=True)
     ]
     header = (gettext("Was due"), gettext("Late by"))

@@ -25,8 +25,8 @@ _VARYING = [
     (r"Watered for \d\d:\d\d", "Watered for <minute>"),
     (r"\bCES?T\b", "<zone>"),
     (r"^(Mon|Tue|Wed|Thu|Fri|Sat|Sun) ", "<day> "),
-    (r"\bin \d+ (ms|s|min|h|d)\b|\b\d+ (ms|s|min|h|d) ago\b|\bnow$|\bnow(?=  )", "<distance>"),
-    (r"after \d+(\.\d)? m?s\b", "after <duration>"),
+    (r"\bin <?\d+ (ms|s|min|h|d)\b|\b\d+ (ms|s|min|h|d) ago\b|\bnow$|\bnow(?=  )", "<distance>"),
+    (r"after <?\d+(\.\d)? m?s\b", "after <duration>"),
     (r"\s+", " "),
 ]
 

@@ -31,7 +31,7 @@ async def remember_async(run: Run) -> None:
 
 def fail() -> None:
     """Fail with words that must not reach the terminal as they are."""
-    raise ValueError("the file is \x1b[31mred")
+    raise ValueError("it is \x1b[31mred")
 
 
 def give_in() -> None:

@@ -107,9 +107,9 @@ def test_a_run_that_fails(cron: Cron, register: Register) -> None:
     answer = cron("run", "t")
     assert answer.code == 1
     assert "Traceback (most recent call last):" in answer.err
-    assert 'in fail\n    raise ValueError("the file' in answer.err
+    assert 'in fail\n    raise ValueError("it is' in answer.err
     assert "failed after" in answer.err
-    assert "ValueError: the file is \\x1b[31mred\nThe scheduler retries it at" in answer.err
+    assert "ValueError: it is \\x1b[31mred\nThe scheduler retries it at" in answer.err
     assert "`python manage.py cron retry t --clear`" in answer.err
     run, task = _run(), ScheduledTask.objects.get()
     assert (run.outcome, task.last_success_at) == ("failed", None)

@@ -17,7 +17,7 @@ from ...core import events
 from ...core.declarations.declaration import Declaration
 from ...core.schedule import Schedule
 from ...exceptions import CalendarError
-from ...formatting import format_count, format_duration, format_instant, iso8601
+from ...formatting import format_count, format_elapsed, format_instant, iso8601
 from ...runtime.foreground import Backfill
 from ...runtime.watchdog import fork_watchdog
 from ...store import manual_runs
@@ -126,7 +126,7 @@ class BackfillReport:
         if self.is_json:
             self.terminal.progress(f"{number} of {total}")
             return
-        took = "" if line.seconds is None else f" after {format_duration(line.seconds)}"
+        took = "" if line.seconds is None else f" after {format_elapsed(line.seconds)}"
         error = f": {line.error}" if line.is_wrong and line.error else ""
         at = format_instant(line.occurrence, self.span.schedule.zone)
         text = f"{number}/{total}  {at}  {_TEXTS[line.outcome]}{took}{error}"

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from ...core.declarations.values import flaw_of_text
-from ...formatting import format_civil, format_count, format_duration, format_relative
+from ...formatting import format_civil, format_count, format_elapsed, format_relative
 from ...models import Outcome, TaskRun
 from ...store.sentences import masked
 from ...store.status import shown_end, shown_outcome
@@ -151,7 +151,7 @@ def _duration(run: TaskRun, now: datetime) -> str:
     end = shown_end(run, now)
     if run.started_at is None or end is None:
         return ""
-    return format_duration(end - run.started_at)
+    return format_elapsed(end - run.started_at)
 
 
 def run_as_dict(run: TaskRun, now: datetime) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ...core import events
 from ...core.declarations.declaration import Declaration
 from ...core.declarations.runners import EXTERNAL
 from ...core.declarations.values import flaw_of_text
-from ...formatting import format_duration, format_instant, format_relative
+from ...formatting import format_elapsed, format_instant, format_relative
 from ...models import Origin, TaskRun
 from ...runtime.foreground import Ran, run_now
 from ...runtime.watchdog import fork_watchdog
@@ -117,7 +117,7 @@ def _already_running(run: TaskRun, now: datetime) -> str:
 
 
 def _report(context: Context, name: str, ran: Ran) -> None:
-    took = format_duration(ran.result.duration)
+    took = format_elapsed(ran.result.duration)
     if ran.result.traceback:
         context.terminal.warn(ran.result.traceback.rstrip())
     match ran.end:

@@ -7,7 +7,7 @@ import logging
 from datetime import datetime, tzinfo
 from typing import Any
 
-from ...formatting import format_clock, format_duration
+from ...formatting import format_clock, format_elapsed
 
 _MOST_STARTS = 10_000
 _ENDS = {
@@ -54,12 +54,12 @@ class RunLineFormatter(logging.Formatter):
         if values["attempt"] > 1:
             return f"{text}, attempt {values['attempt']}"
         late = datetime.fromisoformat(values["actualTime"]) - due
-        return f"{text}, +{format_duration(late)}"
+        return f"{text}, +{format_elapsed(late)}"
 
     def _end(self, values: dict[str, Any]) -> str:
         text = f"{values['taskName']} {_ENDS[values['event']]}"
         if values.get("duration") is not None:
-            text += f" {format_duration(values['duration'])}"
+            text += f" {format_elapsed(values['duration'])}"
         if values.get("error"):
             text += f": {values['error']}"
         details = [self._starts.pop(values.get("run") or 0, "")]
