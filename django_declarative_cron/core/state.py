@@ -7,13 +7,12 @@ override. ``decide`` reads its result; the trace checker reads the same events.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import singledispatch
 from typing import Any
 
 from ..exceptions import TaskInvalidValueError
-from ..formatting import camel
 from . import events
 from .decoding import Stored, decode_cron, plain_instant
 from .events import TaskEvent
@@ -300,12 +299,27 @@ class StoredState(TaskState):
     scheduler_identifier: str | None = None
 
 
-def _of_type(annotation: str) -> dict[str, str]:
-    """Return the fields of a state that have a type, each with its key in stored data."""
-    return {each.name: camel(each.name) for each in fields(TaskState) if each.type == annotation}
-
-
-_INSTANTS, _COUNTS, _FLAGS = map(_of_type, ("datetime | None", "int", "bool"))
+_INSTANTS = {
+    "last_attempt_at": "lastAttemptAt",
+    "last_success_at": "lastSuccessAt",
+    "pending_retry_until": "pendingRetryUntil",
+    "discharged_at": "dischargedAt",
+    "occurrence_at": "occurrenceAt",
+    "freed_at": "freedAt",
+    "boot_at": "bootAt",
+    "paused_since": "pausedSince",
+    "paused_until": "pausedUntil",
+    "run_requested_at": "runRequestedAt",
+    "skip_at": "skipAt",
+}
+_COUNTS = {
+    "attempt": "attempt",
+    "failures": "failures",
+    "interruptions": "interruptions",
+    "waiting": "waiting",
+    "run_count": "runCount",
+}
+_FLAGS = {"orphaned": "orphaned", "running": "running"}
 
 
 def serialize(state: StoredState) -> dict[str, Any]:

@@ -181,7 +181,7 @@ class Simulation:
             ValueError: there are several instances.
         """
         if len(self._instances) > 1:
-            raise ValueError("the theory knows one scheduler, and this simulation has several")
+            raise ValueError("the theory knows one scheduler: simulate a single instance")
         return [entry.record for entry in self.actions()]
 
     @property

@@ -29,6 +29,7 @@ SCHEDULED_TASKS = [
         "cron": "* * * * *",
         "callback": "shop.tasks.import_stock",
         "retry_delay": timedelta(seconds=25),
+        "tags": ["stock"],
         "description": "Book the CSV files of var/inbox. A malformed file fails the run.",
     },
     {
@@ -47,15 +48,16 @@ SCHEDULED_TASKS = [
     },
     {
         "name": "order-supplies",
-        # The posix dialect knows no steps such as */5: what is meant is written out.
-        "cron": "0,5,10,15,20,25,30,35,40,45,50,55 * * * *",
+        # The long form accepts steps, the short form only what every POSIX cron does.
+        "cron": "*/5 * * * *",
         "callback": "shop.tasks.order_supplies",
         "retry_delay": timedelta(minutes=1),
+        "tags": ["stock"],
         "description": "Have the supplier deliver what runs low, as a file in var/inbox.",
     },
     {
         "name": "popularity",
-        "cron": "2,12,22,32,42,52 * * * *",
+        "cron": "2-59/10 * * * *",
         "callback": "shop.tasks.recompute_popularity",
         "args": [60],
         "retry_delay": timedelta(minutes=1),

@@ -304,6 +304,8 @@ PATHS_OF_CODE = (
     "Path of one occurrence",
     "Path of one failed result",
     "Path of one new overlap policy",
+    "Path of one new command line option",
+    "Path of one new admin column",
 )
 
 
@@ -317,16 +319,16 @@ def _steps(heading: str) -> list[tuple[str, list[str]]]:
 @pytest.mark.parametrize("heading", PATHS_OF_CODE)
 def test_a_path_through_the_code_names_at_most_twelve_files(heading: str) -> None:
     files = [file for file, _ in _steps(heading)]
-    assert 1 < len(files) == len(set(files)) <= 12
+    assert 1 <= len(files) == len(set(files)) <= 12
 
 
 @pytest.mark.parametrize(
     ("file", "name"),
     [(file, name) for path in PATHS_OF_CODE for file, names in _steps(path) for name in names],
 )
-def test_a_path_through_the_code_names_functions_that_exist(file: str, name: str) -> None:
+def test_a_path_through_the_code_has_names_that_exist(file: str, name: str) -> None:
     module = import_module(f"django_declarative_cron.{file.removesuffix('.py').replace('/', '.')}")
-    assert callable(attrgetter(name)(module))
+    assert attrgetter(name)(module) is not None
 
 
 def test_every_part_of_a_simulation_is_described() -> None:

@@ -7,10 +7,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, fields
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from ...formatting import iso8601
 from ..monitor import Monitor
 from ..overlap import Policy
 from ..retry import FixedDelay, Retry, RetryPolicy
@@ -203,7 +202,9 @@ class Declaration:
     def meta_of(self, occurrence: datetime) -> dict[str, Any]:
         """Return a copy of the data that every attempt of a run carries (CRON-20)."""
         own = deepcopy(self.meta) if self.meta else self.meta
-        return {**own, "cron_name": self.name, "cron_triggered_at": iso8601(occurrence)}
+        # To the microsecond, so that it is the very instant of ``run.scheduled_for``.
+        triggered = occurrence.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return {**own, "cron_name": self.name, "cron_triggered_at": triggered}
 
     def as_data(self) -> dict[str, Any]:
         """Return the declaration as JSON-native data, without the callable."""

@@ -93,7 +93,12 @@ def be_run(conversation: socket.socket) -> int:
         sys.stderr.flush()
     with suppress(Exception):
         connections.close_all()
-    return _told(talk, result)
+    code = _told(talk, result)
+    if work.ending.asked.is_set():
+        # Programs that it started must not go on during the next attempt. Its group is its own
+        # as long as it lives; later its number may be that of another run.
+        os.killpg(0, signal.SIGKILL)
+    return code
 
 
 def _listen(talk: Talk, messages: Iterable[dict[str, Any]], work: Work) -> None:
@@ -113,7 +118,8 @@ def _listen(talk: Talk, messages: Iterable[dict[str, Any]], work: Work) -> None:
 def _end(work: Work, number: int, frame: FrameType | None) -> None:
     """End the callback if its run is to end.
 
-    Another signal is one to the whole group: the scheduler got it too, and waits for its runs.
+    Other signals do not end it: a container that stops asks the scheduler, which waits for its
+    runs.
     """
     if work.ending.asked.is_set():
         raise RunEndedError(work.ending.why)

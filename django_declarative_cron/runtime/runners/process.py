@@ -93,9 +93,6 @@ class Supervision:
             self._keep_to_time()
             self._pass_on()
             self._hear(self._seconds())
-        if self._kill_at is not None:
-            # Programs that it started must not go on during the next attempt.
-            self._kill_group()
         self._read_output()
         if self._is_lost and not self._has_begun and not self._work.ending.asked.is_set():
             return None

@@ -166,6 +166,16 @@ def is_deaf() -> None:
         pass
 
 
+def leaves_a_deaf_child() -> None:
+    """Start a program that ignores requests to end, and end when asked to."""
+    program = "import signal, time; signal.signal(15, 1); print(flush=True); time.sleep(1000)"
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+    note(f"began {os.getpid()} {child.pid}")
+    threading.Event().wait(TIMEOUT)
+
+
 def cleans_up(run: Run) -> None:
     """Do what is to be done at the end, also when the end comes early."""
     try:

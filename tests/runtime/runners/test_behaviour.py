@@ -15,7 +15,6 @@ from django.contrib.auth.models import User
 from django.db import connection, connections
 
 from django_declarative_cron.core.retry import RetryPolicy
-from django_declarative_cron.formatting import iso8601
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.runtime.outcome import TRACEBACK_LENGTH
 from django_declarative_cron.store import manual_runs
@@ -83,7 +82,7 @@ def test_it_is_told_everything_of_its_run(bench: Bench) -> None:
             {
                 "shop": ["north", 1],
                 "cron_name": "t",
-                "cron_triggered_at": iso8601(run.scheduled_for),
+                "cron_triggered_at": run.scheduled_for.isoformat().replace("+00:00", "Z"),
             }
         ),
         "max_attempts": "7",

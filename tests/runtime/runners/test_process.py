@@ -34,7 +34,7 @@ def _server(bench: Bench) -> int:
     return int(runner.server.pid)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("callback", ["spins", "reads", "is_deaf"])
+@pytest.mark.parametrize("callback", ["spins", "reads", "is_deaf", "leaves_a_deaf_child"])
 def test_a_run_that_never_returns_is_ended_with_what_it_started(
     bench: Bench, callback: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
