@@ -90,7 +90,7 @@ class Types:
             )
         near = handlers.nearest(given)
         tail = f"; did you mean `{near}`?" if near else ""
-        reason = f"`{given}` is no registered type{tail}"
+        reason = f"`{given}` is not a registered type{tail}"
         raise UnresolvableError(Check.IMPORT_PATH, reason, _TYPE_HINT)
 
     def callback(self, given: str | Callable[..., Any]) -> Target:
@@ -177,7 +177,7 @@ class Targets:
     def _by_path(self, path: str) -> Target:
         parts = path.split(".")
         if len(parts) < 2 or not all(part.isidentifier() for part in parts):
-            reason = f"{path!r} is no dotted path"
+            reason = f"{path!r} is not a dotted path"
             raise UnresolvableError(Check.IMPORT_PATH, reason, _PATH_HINT)
         found, depth = self._module_of(parts)
         for position in range(depth, len(parts)):

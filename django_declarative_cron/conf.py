@@ -152,7 +152,7 @@ def project_zone(name: str | None = None) -> ZoneInfo:
     try:
         return ZoneInfo("UTC" if name is None else name)
     except (KeyError, OSError, TypeError, ValueError):
-        reason = f"TIME_ZONE is {name!r}, which is no IANA time zone"
+        reason = f"TIME_ZONE is {name!r}, which is not an IANA time zone"
         hint = 'Write a name such as TIME_ZONE = "Europe/Berlin".'
         raise UnresolvableError(Check.ZONE, reason, hint) from None
 

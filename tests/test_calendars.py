@@ -209,7 +209,7 @@ def test_a_name_that_is_none_is_refused_with_the_nearest(settings: Any) -> None:
     task = {"name": "t", "cron": "0 9 * * *", "callback": f"{__name__}.is_leap_day"}
     with pytest.raises(InvalidRegistrationError) as caught:
         conf.declarations([{**task, "exclude_calendars": "holyday"}])
-    assert "'holyday' is no calendar; did you mean `holidays`?" in caught.value.message
+    assert "'holyday' is not a known calendar; did you mean `holidays`?" in caught.value.message
     (problem,) = conf.problems([{**task, "exclude_calendars": ["holidays", "fair"]}])
     assert str(problem.check) == "declarative_cron.E017"
     assert problem.hint == "Known calendars: `holidays`."
@@ -248,7 +248,7 @@ def test_a_silent_calendar_is_warned_of(settings: Any) -> None:
         ({"spread": "P2D"}, "spread must be from 0 s to 1 d, not 2 d"),
         ({"spread": True}, "spread must be a timedelta or a number of seconds, not True"),
         ({"catch_up_window": -1}, "catch_up_window must be from 0 s to 36500 d, not -1 s"),
-        ({"catch_up_window": "soon"}, "catch_up_window 'soon' is no duration of ISO 8601"),
+        ({"catch_up_window": "soon"}, "catch_up_window 'soon' is not a duration in ISO 8601"),
         (
             {"catch_up_window": float("inf")},
             "catch_up_window must be a timedelta or a number of seconds",

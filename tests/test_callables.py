@@ -56,11 +56,11 @@ def test_p92_the_nearest_name_is_proposed(path: str, reason: str, hint: str) -> 
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("send_mail", "'send_mail' is no dotted path"),
-        ("", "'' is no dotted path"),
-        ("tests.callables.jobs:send_mail", "'tests.callables.jobs:send_mail' is no dotted path"),
-        (".jobs.send_mail", "'.jobs.send_mail' is no dotted path"),
-        ("../jobs.send_mail", "'../jobs.send_mail' is no dotted path"),
+        ("send_mail", "'send_mail' is not a dotted path"),
+        ("", "'' is not a dotted path"),
+        ("tests.callables.jobs:send_mail", "'tests.callables.jobs:send_mail' is not a dotted path"),
+        (".jobs.send_mail", "'.jobs.send_mail' is not a dotted path"),
+        ("../jobs.send_mail", "'../jobs.send_mail' is not a dotted path"),
         (f"{JOBS}.zzzzzz", f"`{JOBS}.zzzzzz` not found"),
         (JOBS, f"`{JOBS}` is a module"),
         (f"{JOBS}.number", f"`{JOBS}.number` is a int, which cannot be called"),

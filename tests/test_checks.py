@@ -139,6 +139,13 @@ def test_p86_what_can_never_run_is_an_error(check: Any, cron: str) -> None:
     assert ids(check(("a", cron, PATH, FIVE))) == ["E011"]
 
 
+@pytest.mark.parametrize("delay", [timedelta(seconds=-5), timedelta(microseconds=5)])
+def test_the_hint_of_a_refused_delay_says_when_zero_retries(check: Any, delay: timedelta) -> None:
+    (message,) = check(("a", "0 * * * *", PATH, delay))
+    assert ids([message]) == ["E013"]
+    assert message.hint == "Write timedelta(0) to retry after one second."
+
+
 def test_shape_hints_name_every_wrong_part(check: Any) -> None:
     (message,) = check((5, None, None, "1h"))
     assert message.hint == (

@@ -147,14 +147,14 @@ def test_the_former_name_of_an_option_is_refused_with_the_present_one(
 ) -> None:
     configure(**{former: True})
     (problem,) = conf.option_problems()
-    assert problem.message == f"is no known option; did you mean `{present}`?"
+    assert problem.message == f"is not a known option; did you mean `{present}`?"
 
 
 def test_an_unknown_option_is_refused_with_the_nearest(configure: Any) -> None:
     configure(WORKRS=4)
     (problem,) = conf.option_problems()
     assert str(problem.check) == "declarative_cron.E021"
-    assert problem.message == "is no known option; did you mean `WORKERS`?"
+    assert problem.message == "is not a known option; did you mean `WORKERS`?"
     with pytest.raises(ImproperlyConfigured, match="WORKRS"):
         conf.options()
 

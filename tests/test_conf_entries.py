@@ -188,11 +188,15 @@ def test_a_refused_name_is_told_one_that_is_taken(name: str, proposed: str) -> N
         ),
         ({"timezone": None}, "timezone", "must be a text, not NoneType"),
         ({"options": []}, "options", "must be a dict, not list"),
-        ({"comand": ["x"]}, "comand", "is no known key; did you mean `command`?"),
-        ({"catch_up": 60}, "catch_up", "is no known key; did you mean `catch_up_window`?"),
-        ({"exclude": "holidays"}, "exclude", "is no known key; did you mean `exclude_calendars`?"),
-        ({"zzz": 1}, "zzz", "is no known key"),
-        ({5: 1}, "5", "is no known key"),
+        ({"comand": ["x"]}, "comand", "is not a known key; did you mean `command`?"),
+        ({"catch_up": 60}, "catch_up", "is not a known key; did you mean `catch_up_window`?"),
+        (
+            {"exclude": "holidays"},
+            "exclude",
+            "is not a known key; did you mean `exclude_calendars`?",
+        ),
+        ({"zzz": 1}, "zzz", "is not a known key"),
+        ({5: 1}, "5", "is not a known key"),
         (
             {"callback": ...},
             "callback",
@@ -201,7 +205,8 @@ def test_a_refused_name_is_told_one_that_is_taken(name: str, proposed: str) -> N
         (
             {"command": ["clearsessions"]},
             "command",
-            "stands beside `callback`: exactly one of `callback`, `type`, `command` says what runs",
+            "cannot be combined with `callback`: "
+            "exactly one of `callback`, `type`, `command` says what runs",
         ),
         (
             {"callback": "tests.callables.jobs.send_mial"},
@@ -234,12 +239,12 @@ def test_a_refused_name_is_told_one_that_is_taken(name: str, proposed: str) -> N
         (
             {"callback": ..., "command": ["clearsessions"], "args": []},
             "args",
-            "does not go with `command`",
+            "cannot be combined with `command`",
         ),
         (
             {"timezone": "Africa/blantyre"},
             "timezone",
-            "'Africa/blantyre' is no IANA time zone; did you mean `Africa/Blantyre`?",
+            "'Africa/blantyre' is not an IANA time zone; did you mean `Africa/Blantyre`?",
         ),
         ({"timezone": "x" * 256}, "timezone", "must have at most 255 characters, found 256"),
         ({"gap": "shfit"}, "gap", "must be `skip` or `shift`; did you mean `shift`?"),
@@ -255,7 +260,7 @@ def test_a_refused_name_is_told_one_that_is_taken(name: str, proposed: str) -> N
         (
             {"options": {"retry": {"max_attempts": 5}}, "retry_delay": timedelta(minutes=1)},
             "options.retry",
-            "stands beside `retry_delay`: only one of them dates the retries",
+            "cannot be combined with `retry_delay`: set one of them",
         ),
         (
             {"options": {"retry": {"max_attempts": "3"}}},
@@ -265,7 +270,7 @@ def test_a_refused_name_is_told_one_that_is_taken(name: str, proposed: str) -> N
         (
             {"options": {"retry": {"max_atempts": 3}}},
             "options.retry.max_atempts",
-            "is no known key; did you mean `max_attempts`?",
+            "is not a known key; did you mean `max_attempts`?",
         ),
         (
             {"options": {"retry": {"initial_interval": 30}}},
@@ -296,7 +301,8 @@ def test_a_refused_name_is_told_one_that_is_taken(name: str, proposed: str) -> N
         (
             {"atomic": True, "callback": _asynchronous},
             "atomic",
-            "does not go with an `async def`, whose queries are in no transaction of its run",
+            "cannot be combined with an `async def`, "
+            "whose queries are in no transaction of its run",
         ),
         (
             {"runner": "thread", "options": {"memory_limit": 2**30}},
@@ -315,7 +321,7 @@ def test_a_refused_name_is_told_one_that_is_taken(name: str, proposed: str) -> N
         ),
         ({"options": {"queue": ""}}, "options.queue", "must have 1 to 255 characters, found 0"),
         ({"options": {"meta": []}}, "options.meta", "must be a dict, not list"),
-        ({"options": {"tgas": []}}, "options.tgas", "is no known key; did you mean `tags`?"),
+        ({"options": {"tgas": []}}, "options.tgas", "is not a known key; did you mean `tags`?"),
         ({"options": {"queue": 5}}, "options.queue", "must be a text, not int"),
         ({"options": {"tags": [5]}}, "options.tags", "must be a list of texts"),
         ({"options": {"meta": {"a": b"x"}}}, "options.meta", '["a"] is a bytes, which JSON lacks'),
@@ -346,7 +352,7 @@ def test_what_engines_are_told_is_only_for_them() -> None:
         "options.priority is for `django_tasks`" in refused(entry(options={"priority": 5})).message
     )
     wrong = refused(entry(runner="django_tasks", atomic=True)).message
-    assert "atomic does not go with `django_tasks`" in wrong
+    assert "atomic cannot be combined with `django_tasks`" in wrong
 
 
 def test_a_thread_that_cannot_be_ended_is_warned_of() -> None:

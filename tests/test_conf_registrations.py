@@ -397,7 +397,7 @@ def test_a_zone_of_the_project_that_is_not_installed(name: str) -> None:
     with pytest.raises(InvalidRegistrationError) as caught:
         conf.declarations([item()], time_zone=name)
     assert caught.value.field == "timezone"
-    assert f"TIME_ZONE is {name!r}, which is no IANA time zone" in caught.value.message
+    assert f"TIME_ZONE is {name!r}, which is not an IANA time zone" in caught.value.message
 
 
 def test_settings_are_read_at_each_call(settings: Any) -> None:

@@ -149,7 +149,7 @@ class ReasonFilter(ChoiceFilter):
 
 
 def app_of(callback: Any) -> str:
-    """Return the package of a callback, or "" if it is no dotted path."""
+    """Return the package of a callback, or "" if it is not a dotted path."""
     if not isinstance(callback, str):
         return ""
     package, dot, _rest = callback.partition(".")

@@ -113,7 +113,7 @@ class Stored:
                 raise TaskInvalidValueError(field, value, "names no offset from UTC; append Z")
             return instant.astimezone(UTC)
         except (ValueError, OverflowError):
-            raise TaskInvalidValueError(field, value, "is no instant in ISO 8601") from None
+            raise TaskInvalidValueError(field, value, "is not an instant in ISO 8601") from None
 
 
 def plain_instant(instant: datetime | None) -> str | None:
@@ -200,7 +200,7 @@ def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (LookupError, OSError, TypeError, ValueError) as error:
-        raise TaskInvalidValueError("timezone", name, "is no known time zone") from error
+        raise TaskInvalidValueError("timezone", name, "is not a known time zone") from error
 
 
 def _retry(declaration: Mapping[str, Any]) -> Retry:

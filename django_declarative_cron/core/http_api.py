@@ -85,14 +85,14 @@ class _Gathering:
             return
         for key, value in (template or {}).items():
             if key not in ("type", "args", "options", *_INTO_OPTIONS, *IGNORED):
-                self.flaws.append(Flaw(f"{_TEMPLATE}.{key}", "is no known key"))
+                self.flaws.append(Flaw(f"{_TEMPLATE}.{key}", "is not a known key"))
             elif key not in IGNORED:
                 self.put(self.entry, key, value, f"{_TEMPLATE}.{key}")
 
     def put(self, into: dict[str, Any], key: str, value: Any, said_as: str) -> None:
         """Set a key that may occur in two places, if both values are equal."""
         if into.get(key) is not None and into[key] != value:
-            self.flaws.append(Flaw(said_as, f"contradicts `{key}`: one of them says it"))
+            self.flaws.append(Flaw(said_as, f"contradicts `{key}`: set one of them"))
         else:
             into[key] = value
 

@@ -215,7 +215,7 @@ def _problem(check: Check, key: str, message: str, hint: str) -> Problem:
 
 
 def _unknown(flaw: Flaw) -> Problem:
-    message = f"is no known option{did_you_mean(flaw.key, OPTIONS)}"
+    message = f"is not a known option{did_you_mean(flaw.key, OPTIONS)}"
     hint = f"Known options: {listed(OPTIONS)}."
     return _problem(Check.UNKNOWN_OPTION, flaw.key, message, hint)
 

@@ -50,7 +50,7 @@ def read_each(
     for key, value in given.items():
         if key not in readers:
             name = name_of_key(key)
-            reason = f"is no known key{did_you_mean(name, readers)}"
+            reason = f"is not a known key{did_you_mean(name, readers)}"
             flaws.append(Flaw(name, value, reason, is_unknown=True))
             continue
         try:

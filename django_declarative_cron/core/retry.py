@@ -20,7 +20,7 @@ from .declarations.values import (
 from .readers import Flaw, Reader, one_of, read_each, truth, whole
 
 SHORTEST: Final = timedelta(seconds=1)
-"""A delay of zero means the next poll, never a hot loop."""
+"""The delay where zero is declared: never a hot loop."""
 
 Exhaustion = Literal["discard", "dead_letter"]
 EXHAUSTIONS: Final[tuple[Exhaustion, ...]] = ("discard", "dead_letter")
@@ -224,7 +224,7 @@ POLICY_KEYS: Final[dict[str, Reader]] = {
 class FixedDelay:
     """Retry after one delay without limit (001 From Running to AwaitingRetry).
 
-    A delay of zero means one second after the end: the next poll, never a hot loop.
+    A delay of zero means one second after the end, never a hot loop.
     """
 
     delay: timedelta

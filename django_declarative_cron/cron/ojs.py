@@ -136,7 +136,7 @@ def _fields(second: Piece, pieces: list[Piece]) -> Parsed:
         weekday_rules=weekdays.rules,
     )
     if not names_a_date(masks):
-        raise refuse("NEVER", EXPRESSION, pieces[2], "names no date that ever comes")
+        raise refuse("NEVER", EXPRESSION, pieces[2], "matches no date")
     understood = (seconds, minutes, hours, days, months, weekdays)
     remarks = tuple(remark for each in understood for remark in each.remarks)
     return Parsed(masks, restricted[1], restricted[2], restricted[4], remarks)

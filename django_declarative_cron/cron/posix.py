@@ -106,7 +106,7 @@ def parse_text(text: str) -> Parsed:
     _, hour, day, _, weekday = texts
     has_day, has_weekday = day != "*", weekday != "*"
     if has_day and not has_weekday and not _has_date(days, months):
-        raise refuse("NEVER", EXPRESSION, text, "names no date that ever comes")
+        raise refuse("NEVER", EXPRESSION, text, "matches no date")
     masks = Masks(minutes, hours, days, months, weekdays, has_day and has_weekday)
     return Parsed(masks, hour != "*", has_day, has_weekday)
 

@@ -43,7 +43,7 @@ _OFFSET: Final = re.compile(r"(?:utc|gmt)? ?(?P<sign>[+-])0?(?P<hours>[0-9]{1,2}
 
 
 class UnknownZoneError(ValueError):
-    """Refuse a name that is no IANA time zone.
+    """Refuse a name that is not an IANA time zone.
 
     Args:
         name: the given name.
@@ -58,7 +58,7 @@ class UnknownZoneError(ValueError):
         )
         self.name = name
         self.suggestion = suggestion
-        self.reason = "is no IANA time zone"
+        self.reason = "is not an IANA time zone"
         if isinstance(name, str) and name and "/" not in name:
             # Some of these are IANA names too, for one offset or for a place of long ago.
             self.reason = "is refused: only IANA names with a continent, and UTC, are accepted"

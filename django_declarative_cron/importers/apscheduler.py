@@ -160,7 +160,7 @@ def _add_schedule(task: ImportedTask, trigger: Any, zone: str) -> None:
         words = (
             f"one date, {trigger.run_date:%Y-%m-%d %H:%M}," if is_date else f"the trigger {kind}"
         )
-        raise UntranslatableError(f"{words} is no schedule of a clock or calendar")
+        raise UntranslatableError(f"{words} is not a schedule of a clock or calendar")
 
 
 def _cron(task: ImportedTask, trigger: Any) -> str:

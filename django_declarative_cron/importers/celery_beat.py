@@ -56,7 +56,7 @@ def read(request: Request) -> ImportResult:
     """Read beat's schedule.
 
     Raises:
-        CommandError: the source is no app of Celery, with exit code 2.
+        CommandError: the source is not a Celery app, with exit code 2.
     """
     app, entries, zone, source = _source(request)
     kept = request.keep_workers
@@ -80,7 +80,7 @@ def _source(request: Request) -> tuple[Any, list[tuple[str, Any]], str, str]:
     if request.source:
         named = imported(request.source)
         if not hasattr(named, "loader"):
-            raise CommandError(f"{request.source!r} is no app of Celery", returncode=2)
+            raise CommandError(f"{request.source!r} is not a Celery app", returncode=2)
         return named, _of_app(named), str(named.timezone), f"the app {request.source}"
     found: Mapping[str, Any] = next(filter(None, map(conf.foreign, _SETTINGS)), {})
     # Celery takes the zone of Django where it has none of its own.
@@ -166,7 +166,7 @@ def _add_schedule_of_row(task: ImportedTask, row: Any) -> None:
 
 
 def _refuse(words: str) -> None:
-    raise UntranslatableError(f"{words} is no time of a clock or calendar")
+    raise UntranslatableError(f"{words} is not a time of a clock or calendar")
 
 
 def _add_interval(task: ImportedTask, length: timedelta) -> None:

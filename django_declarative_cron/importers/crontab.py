@@ -99,11 +99,11 @@ def _setting(name: str, line: str) -> Difference:
 
 def _add_line(task: ImportedTask, line: str, zone: str, with_users: bool, shell: str) -> None:
     if len(line) > _LONGEST_LINE:
-        reason = f"it has {len(line):,} characters: that is no line of a crontab"
+        reason = f"it has {len(line):,} characters: that is not a line of a crontab"
         raise UntranslatableError(reason)
     match = _LINE.fullmatch(line)
     if match is None:
-        raise UntranslatableError(f"`{line.strip()}` is no line of a crontab")
+        raise UntranslatableError(f"`{line.strip()}` is not a line of a crontab")
     when, command = match.groups()
     if with_users:
         user, *rest = command.split(maxsplit=1)
@@ -139,7 +139,7 @@ def _cron(task: ImportedTask, text: str) -> str:
         reason = "it ran at the start of the machine; call it in the start of the project instead"
         raise UntranslatableError(reason)
     if text.startswith("@") and text.lower() not in MACROS:
-        raise UntranslatableError(f"`{text}` is no time that is known here")
+        raise UntranslatableError(f"`{text}` is not a supported time")
     return either_day(task, text, star_is_and=True)
 
 
@@ -147,7 +147,7 @@ def _zone(name: str) -> str:
     try:
         return validate_zone(name).key
     except UnknownZoneError:
-        raise UntranslatableError(f"CRON_TZ={name} is no IANA time zone") from None
+        raise UntranslatableError(f"CRON_TZ={name} is not an IANA time zone") from None
 
 
 def _percent(command: str) -> str:

@@ -107,6 +107,6 @@ def _by_minute(times: Sequence[str]) -> dict[int, set[int]]:
     for text in times:
         match = _TIME.fullmatch(text)
         if match is None:
-            raise UntranslatableError(f"{text!r} is no time of the day")
+            raise UntranslatableError(f"{text!r} is not a time of day")
         hours.setdefault(int(match[2]), set()).add(int(match[1]))
     return hours

@@ -47,7 +47,7 @@ def convert(item: Any, zone: str, *, locked: bool = False) -> ImportedTask:
     task = ImportedTask(repr(item))
     with task.refusing():
         if not isinstance(item, list | tuple) or len(item) < 2:
-            raise UntranslatableError("it is no item of CRONJOBS")
+            raise UntranslatableError("it is not an item of CRONJOBS")
         cron, func, *rest = item
         # The last text is shell text behind the command.
         suffix = rest.pop().strip() if rest and isinstance(rest[-1], str) else ""

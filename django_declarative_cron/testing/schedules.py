@@ -256,7 +256,7 @@ def assert_schedule_snapshot(
     kept = file.read_text(encoding="utf-8") if file.is_file() else None
     first = None if kept is None else first_day(kept)
     if kept is None or first is None:
-        what = "is not there" if kept is None else "is no snapshot of a schedule"
+        what = "is not there" if kept is None else "is not a snapshot of a schedule"
         raise AssertionError(f"{path} {what}; write it with {how}")
     present = yearbook(declarations, first)
     if kept == present:

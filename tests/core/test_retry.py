@@ -141,8 +141,8 @@ def test_an_error_goes_by_the_names_of_its_bases_too() -> None:
     ("given_", "key", "told"),
     [
         ({"max_attempt": 3}, "max_attempt", "did you mean `max_attempts`?"),
-        ({"backoff": 3}, "backoff", "is no known key"),
-        ({7: 3}, "7", "is no known key"),
+        ({"backoff": 3}, "backoff", "is not a known key"),
+        ({7: 3}, "7", "is not a known key"),
         ({"max_attempts": -1}, "max_attempts", "from 0 to 10000, not -1"),
         ({"max_attempts": True}, "max_attempts", "whole number"),
         ({"max_attempts": 2.0}, "max_attempts", "whole number"),
@@ -153,7 +153,7 @@ def test_an_error_goes_by_the_names_of_its_bases_too() -> None:
         ({"backoff_coefficient": float("inf")}, "backoff_coefficient", "from 1 to 1000"),
         ({"backoff_coefficient": False}, "backoff_coefficient", "from 1 to 1000"),
         ({"initial_interval": 5}, "initial_interval", "a text such as PT30S"),
-        ({"max_interval": "5m"}, "max_interval", "no duration of ISO 8601"),
+        ({"max_interval": "5m"}, "max_interval", "not a duration in ISO 8601"),
         ({"jitter": 1}, "jitter", "True or False"),
         ({"non_retryable_errors": "auth.*"}, "non_retryable_errors", "list of texts"),
         ({"non_retryable_errors": [5]}, "non_retryable_errors", "list of texts"),
@@ -208,9 +208,18 @@ def test_durations(text: str, expected: timedelta) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        *((text, "no duration") for text in ("", "P", "PT", "P1DT", "1S", "PT1", "pt1s", "PT1S ")),
-        *((text, "no duration") for text in ("-PT1S", "PT-1S", "PT1M1H", "PT1.5M", "P1S", "PT1D")),
-        *((text, "no duration") for text in ("PT1S\n", "PT١S", "PT1.S", "PT.5S", "5m", "PT1e3S")),
+        *(
+            (text, "not a duration")
+            for text in ("", "P", "PT", "P1DT", "1S", "PT1", "pt1s", "PT1S ")
+        ),
+        *(
+            (text, "not a duration")
+            for text in ("-PT1S", "PT-1S", "PT1M1H", "PT1.5M", "P1S", "PT1D")
+        ),
+        *(
+            (text, "not a duration")
+            for text in ("PT1S\n", "PT١S", "PT1.S", "PT.5S", "5m", "PT1e3S")
+        ),
         *((text, "whose length varies") for text in ("P1Y", "P1M", "P1Y2M3DT4H")),
         *((text, "too long") for text in ("PT" + "9" * 5000 + "H", "P999999999999999D")),
     ],

@@ -127,10 +127,10 @@ def test_pe14_a_name_that_is_not_registered() -> None:
         ("cronExpression", "61 * * * *", "minute field "),
         ("cronExpression", "garbage", "expression field "),
         ("dialect", "quartz", "is unknown"),
-        ("lastAttemptAt", "yesterday", "is no instant in ISO 8601"),
+        ("lastAttemptAt", "yesterday", "is not an instant in ISO 8601"),
         ("lastAttemptAt", "2024-01-01T10:00:00", "names no offset from UTC; append Z"),
-        ("registeredAt", "2024-02-30T10:00:00Z", "is no instant in ISO 8601"),
-        ("lastSuccessAt", "0001-01-01T00:00:00+14:00", "is no instant in ISO 8601"),
+        ("registeredAt", "2024-02-30T10:00:00Z", "is not an instant in ISO 8601"),
+        ("lastSuccessAt", "0001-01-01T00:00:00+14:00", "is not an instant in ISO 8601"),
     ],
 )
 def test_a_value_that_means_nothing(field: str, value: str, reason: str) -> None:

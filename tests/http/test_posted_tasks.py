@@ -219,7 +219,7 @@ def test_an_unknown_type_does_not_affect_other_tasks(
         sim.advance_to("2024-01-01T11:00:01Z")
         assert sim.starts("a") == [at(11)]
         broken = ScheduledTask.objects.get(name="daily")
-        assert "`report.generate` is no registered type" in broken.broken_reason
+        assert "`report.generate` is not a registered type" in broken.broken_reason
         for shown in serializers.both(broken, may_read=True).values():
             assert (shown["problem"], shown["next_run_at"]) == (broken.broken_reason, None)
         assert calls == []
@@ -273,7 +273,7 @@ def test_a_forged_row_imports_nothing(
     assert sim.starts("a") == [at(11)]
     assert calls == []
     assert "tests.http.never" not in sys.modules
-    assert "is no registered type" in ScheduledTask.objects.get(name="daily").broken_reason
+    assert "is not a registered type" in ScheduledTask.objects.get(name="daily").broken_reason
 
 
 def test_a_failure_is_retried_as_declared(simulation: Simulate) -> None:

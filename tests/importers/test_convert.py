@@ -95,7 +95,7 @@ def test_an_entry_of_beat(given: dict[str, Any], keys: dict[str, Any], about: li
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"solar": SUNSET, "crontab": None}, "no time of a clock"),
+        ({"solar": SUNSET, "crontab": None}, "not a time of a clock"),
         ({"one_off": True}, "runs once"),
         ({"interval": SimpleNamespace(every=10, period="microseconds")}, "too fine"),
         ({"crontab": crontab_row(minute="61")}, "out of 0 to 59"),
@@ -463,7 +463,7 @@ def test_a_crontab_line_by_line() -> None:
     assert [each.entry for each in others] == [{}] * 3
     assert "start of the machine" in reasons[0]
     assert "CRON_TZ=Nowhere" in reasons[1]
-    assert "`nonsense` is no line" in reasons[2]
+    assert "`nonsense` is not a line" in reasons[2]
 
 
 def test_a_crontab_of_the_system_names_users() -> None:

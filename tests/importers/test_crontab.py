@@ -86,7 +86,7 @@ def test_a_number_sign_within_a_word_is_a_part_of_it() -> None:
         ("0 5 * * * * manage.py clear", "more than five fields"),
         ("0 0 5 * * ? 2027 manage.py clear", "more than five fields"),
         ("0 5 * * * root manage.py clear", "add --system"),
-        ("0 5 * * *", "no line of a crontab"),
+        ("0 5 * * *", "not a line of a crontab"),
     ],
 )
 def test_a_line_that_hardly_means_what_it_says_is_listed(line: str, said: str) -> None:

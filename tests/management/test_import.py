@@ -126,7 +126,7 @@ def test_times_of_beats_tables_are_told_in_utc(
     ]
     monkeypatch.setattr(celery_beat, "rows_of", lambda *given: rows)
     answer = cron("import", "celery-beat")
-    assert "a: once, at 2027-01-31 05:30 UTC, is no time" in answer.err
+    assert "a: once, at 2027-01-31 05:30 UTC, is not a time" in answer.err
     told = re.findall(r"2027-01-\S+ \S+ [A-Z]+", answer.out)
     assert (len(told), set(told)) == (3, {"2027-01-31 05:30 UTC"})
 
@@ -193,7 +193,7 @@ def test_a_list_of_django_crontab(cron: Cron, settings: Any) -> None:
     (entry,) = written(answer)
     assert (entry["timezone"], "overlap_policy" in entry) == ("Asia/Tokyo", False)
     assert "CRONTAB_COMMAND_PREFIX (nice) was part of every command" in answer.out
-    assert "'nonsense': it is no item of CRONJOBS" in answer.err
+    assert "'nonsense': it is not an item of CRONJOBS" in answer.err
 
 
 def test_a_scheduler_of_apscheduler_that_was_not_started(
@@ -307,7 +307,7 @@ def test_json_tells_the_same(cron: Cron, tmp_path: Path) -> None:
         (("apscheduler", f"{HERE}.seen"), 2, "has no jobs"),
         (("apscheduler", f"{HERE}.remember"), 2, "gives no scheduler: TypeError"),
         (("celery-beat", "no.such.app"), 2, "cannot be imported"),
-        (("celery-beat", f"{HERE}.seen"), 2, "is no app of Celery"),
+        (("celery-beat", f"{HERE}.seen"), 2, "is not a Celery app"),
         (("crontab", "x", "--timezone", "EST"), 2, "EST"),
     ],
 )

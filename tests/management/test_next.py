@@ -227,7 +227,7 @@ REFUSED = [
     (("*/15 * * * *",), 'write "0,15,30,45 * * * *"'),
     (("*/15 * * * *",), "Entries that are dicts take it as it is; --dialect ojs shows"),
     (("@daily",), 'write "0 0 * * *"'),
-    (("0 0 30 2 *",), "names no date that ever comes"),
+    (("0 0 30 2 *",), "matches no date"),
     (
         ("send-digest",),
         "neither the name of a task nor a cron expression. Did you mean 'send-digests'?",

@@ -54,7 +54,7 @@ def test_files_that_are_none_are_said(
     for words, said in [
         ((str(nowhere),), "cannot be written"),
         ((str(nowhere), "--check"), "cannot be read"),
-        ((str(other), "--check"), "is no snapshot of a schedule."),
+        ((str(other), "--check"), "is not a snapshot of a schedule."),
     ]:
         answer = cron("snapshot", *words)
         assert (answer.code, said in answer.err) == (1, True)

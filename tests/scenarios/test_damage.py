@@ -41,7 +41,7 @@ DAMAGES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unknown zone": (
         {"timezone": "Nowhere/At_All"},
-        "TaskInvalidValueError: Invalid value for field 'timezone': is no known time zone",
+        "TaskInvalidValueError: Invalid value for field 'timezone': is not a known time zone",
     ),
     "no declaration": (
         {"declaration": ["no object"], "cron": "5 * * * *"},

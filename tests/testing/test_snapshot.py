@@ -59,7 +59,7 @@ def test_a_long_difference_is_cut(
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [(None, "is not there; write it with"), ("hello", "is no snapshot")]
+    ("text", "words"), [(None, "is not there; write it with"), ("hello", "is not a snapshot")]
 )
 def test_a_file_that_is_none_is_a_failure_and_is_left_alone(
     tmp_path: Path, text: str | None, words: str

@@ -56,7 +56,7 @@ def refuse_unknown_keys(item: Item, known: tuple[str, ...]) -> None:
         if key not in known and key not in MANAGED:
             name, hint = name_of_key(key), f"Known keys: {listed(known)}."
             hint = _celery_hint(name, item.given[key]) or hint
-            reason = f"is no known key{did_you_mean(name, known)}"
+            reason = f"is not a known key{did_you_mean(name, known)}"
             item.refuse_field(Check.UNKNOWN_KEY, name, item.given[key], reason, hint)
 
 
@@ -126,7 +126,7 @@ def judge_the_rest(item: Item, typed: Mapping[str, Any]) -> None:
         if key in typed:
             judge_choice(item, key, typed[key], choices)
     if "command" in typed and "args" in typed:
-        reason = "does not go with `command`"
+        reason = "cannot be combined with `command`"
         hint = "Write the arguments as words of `command`."
         item.refuse_field(Check.KEY_VALUE, "args", typed["args"], reason, hint)
     args, options = list(typed.get("args", ())), typed.get("options", {})
@@ -246,7 +246,7 @@ def _what_runs(item: Item, typed: Mapping[str, Any]) -> Target | None:
     if len(said) != 1:
         field = said[1] if said else choices[0]
         one = f"exactly one of {listed(choices)}" if len(choices) > 1 else "it"
-        reason = f"stands beside `{said[0]}`" if said else "is missing"
+        reason = f"cannot be combined with `{said[0]}`" if said else "is missing"
         reason = f"{reason}: {one} says what runs"
         hint = 'Write "callback": "app.module.function" or "command": ["name", "argument"].'
         item.refuse_field(Check.WHAT_RUNS, field, item.given.get(field), reason, hint)

@@ -130,11 +130,11 @@ LONGEST_DELAY = timedelta(days=100_000_000)
 def judge_delay(item: Item, delay: timedelta, field: str) -> None:
     """Report a retry delay out of bounds (001 NegativeRetryDelayError)."""
     if delay < _ZERO:
-        hint = "Write timedelta(0) to retry at once."
+        hint = "Write timedelta(0) to retry after one second."
         item.refuse(Check.RETRY_DELAY, NegativeRetryDelayError(_milliseconds(delay)), hint)
     elif _ZERO < delay < MILLISECOND:
         reason = f"must be zero or at least one millisecond, found {delay / MILLISECOND} ms"
-        hint = "Write timedelta(0) to retry at once."
+        hint = "Write timedelta(0) to retry after one second."
         item.refuse_field(Check.RETRY_DELAY, field, delay, reason, hint)
     elif delay > LONGEST_DELAY:
         reason = f"must be at most {LONGEST_DELAY.days} days, which every database can store"

@@ -44,7 +44,7 @@ def read_retry(item: Item, typed: Mapping[str, Any]) -> Retry:
     if "retry_delay" in typed:
         judge_delay(item, typed["retry_delay"], "retry_delay")
         if "retry" in options:
-            reason = "stands beside `retry_delay`: only one of them dates the retries"
+            reason = "cannot be combined with `retry_delay`: set one of them"
             hint = "Leave one out: a fixed delay without limit, or a policy."
             item.refuse_field(Check.RETRY_POLICY, _RETRY, options["retry"], reason, hint)
         return FixedDelay(typed["retry_delay"])
@@ -188,7 +188,7 @@ def _calendars(item: Item, given: Any) -> tuple[str, ...]:
             flaw = f"must be names of calendars, found {in_short(name)}"
             item.refuse_field(Check.KEY_VALUE, "exclude_calendars", given, flaw, hint)
         elif name not in known:
-            flaw = f"{echoed(name)!r} is no calendar{did_you_mean(name, known)}"
+            flaw = f"{echoed(name)!r} is not a known calendar{did_you_mean(name, known)}"
             item.refuse_field(Check.CALENDAR, "exclude_calendars", given, flaw, hint)
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 

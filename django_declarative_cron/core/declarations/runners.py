@@ -67,10 +67,12 @@ def read_runner(
 
 def _refuse_atomic(item: Item, runner: str, *, is_coroutine: bool) -> None:
     if is_coroutine:
-        reason = "does not go with an `async def`, whose queries are in no transaction of its run"
+        reason = (
+            "cannot be combined with an `async def`, whose queries are in no transaction of its run"
+        )
         item.refuse_field(Check.RUNNER, "atomic", True, reason, "Write a `def`.")
     elif runner == DJANGO_TASKS:
-        reason = "does not go with `django_tasks`"
+        reason = "cannot be combined with `django_tasks`"
         item.refuse_field(Check.RUNNER, "atomic", True, reason, _WRITE_PROCESS)
 
 

@@ -254,4 +254,4 @@ def write_duration(duration: timedelta) -> str:
 def _flaw(text: str) -> str:
     if _CALENDAR.match(text):
         return f"{text[:40]!r} has years or months, whose length varies: write days, such as P30D"
-    return f"{text[:40]!r} is no duration of ISO 8601: write such as PT30S, PT5M or PT1H30M"
+    return f"{text[:40]!r} is not a duration in ISO 8601: write for example PT30S, PT5M or PT1H30M"

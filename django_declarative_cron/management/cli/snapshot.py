@@ -57,7 +57,7 @@ def _compare(context: Context, file: Path, is_json: bool) -> None:
         raise CommandError(f"{file} cannot be read: {_reason(error)}.", returncode=1) from error
     first = first_day(kept)
     if first is None:
-        raise CommandError(f"{file} is no snapshot of a schedule.", returncode=1)
+        raise CommandError(f"{file} is not a snapshot of a schedule.", returncode=1)
     present = _present(first)
     changes = [] if kept == present else difference(kept, present, file.name)
     if is_json:

@@ -357,7 +357,7 @@ def _positive(text: str) -> int:
 def _port(text: str) -> int:
     number = int(text)
     if not 0 <= number <= 65535:
-        raise ArgumentTypeError(f"{number} is no port")
+        raise ArgumentTypeError(f"{number} is not a port")
     return number
 
 

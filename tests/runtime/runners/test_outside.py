@@ -54,7 +54,7 @@ def test_a_process_of_a_run_imports_nothing_for_it(posted: Target) -> None:
     work, order = ordered(posted)
     result = fork_server._called(order, work)
     assert not result.succeeded
-    assert "is no registered type" in result.error
+    assert "is not a registered type" in result.error
     assert "spilled" not in sys.modules
 
 
@@ -69,7 +69,7 @@ def taken(origin: str) -> Any:
 
 
 def test_a_worker_of_an_engine_imports_nothing_for_it() -> None:
-    with pytest.raises(UnresolvableError, match="is no registered type"):
+    with pytest.raises(UnresolvableError, match="is not a registered type"):
         django_tasks_worker._target(taken(Origin.HTTP))
     assert "spilled" not in sys.modules
     assert (
