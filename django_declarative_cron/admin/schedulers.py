@@ -21,7 +21,7 @@ from django.views.decorators.http import require_POST
 
 from ..conf import options
 from ..models import SchedulerInstance, SchedulerState, TaskRun
-from ..monitoring.channels import send_trial
+from ..monitoring.channels import send_test_message
 from ..runtime.clock import system_clock
 from ..store import database
 from ..store.outbox import undelivered
@@ -208,7 +208,7 @@ class SchedulerInstanceAdmin(LiveUpdatesMixin):
         states = SchedulerState.objects.using(database.alias()).filter(deployment=deployment)
         state = states.first() or SchedulerState(deployment=deployment)
         self.log_action(request, [state], _("Send a test message"), channel.name)
-        error = send_trial(channel, deployment, str(request.user), system_clock.now())
+        error = send_test_message(channel, deployment, str(request.user), system_clock.now())
         text, level = gettext("%(channel)s accepted the test message."), messages.SUCCESS
         if error:
             text = gettext("%(channel)s did not accept the test message: %(error)s")

@@ -199,7 +199,7 @@ class NoticeQueue:
                 self._queue(key, Notice(*key, newest.at, newest.words, silence.times), now)
 
 
-def trial_message(deployment: str, at: datetime, author: str) -> Message:
+def test_message(deployment: str, at: datetime, author: str) -> Message:
     """Return a message that only shows that messages arrive."""
     words = f"{author} asked for this message, to see whether it arrives; nothing is wrong"
     return Message(deployment, (Notice("test", "", at, words),), 1)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ..core.channels import Channel, signature_headers
-from ..core.notifications import Message, trial_message
+from ..core.notifications import Message, test_message
 from ..exceptions import words_of
 from .delivery import DeliveryError
 from .http_client import post
@@ -31,10 +31,10 @@ def deliver(channel: Channel, message: Message, message_id: uuid.UUID, now: date
         _webhook(channel, message, message_id, now)
 
 
-def send_trial(channel: Channel, deployment: str, author: str, now: datetime) -> str:
+def send_test_message(channel: Channel, deployment: str, author: str, now: datetime) -> str:
     """Send a test message; return why the channel did not accept it, without any URL, or ""."""
     try:
-        deliver(channel, trial_message(deployment, now, author), uuid.uuid4(), now)
+        deliver(channel, test_message(deployment, now, author), uuid.uuid4(), now)
     except DeliveryError as error:
         return str(error)
     return ""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from django_declarative_cron.core import notifications
 from django_declarative_cron.core.channels import OCCASIONS, Channel, read_channels, remarks
 from django_declarative_cron.core.notifications import (
     GATHER,
@@ -15,7 +16,6 @@ from django_declarative_cron.core.notifications import (
     NoticeQueue,
     Observation,
     Observer,
-    trial_message,
 )
 
 AT = datetime(2024, 1, 1, 10, tzinfo=UTC)
@@ -134,8 +134,8 @@ def test_lines_are_lines_and_not_too_long() -> None:
     assert len(notice.line) < 400
 
 
-def test_a_trial_message_says_that_nothing_is_wrong() -> None:
-    message = trial_message("default", AT, "ada")
+def test_a_test_message_says_that_nothing_is_wrong() -> None:
+    message = notifications.test_message("default", AT, "ada")
     assert message.subject == "[cron default] Test"
     assert message.lines[0].startswith("Test. ada asked for this message")
 

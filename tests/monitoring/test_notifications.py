@@ -15,8 +15,9 @@ from django.core import mail
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.core import events
+from django_declarative_cron.core import notifications as messages
 from django_declarative_cron.core.channels import Channel
-from django_declarative_cron.core.notifications import Notice, Observer, trial_message
+from django_declarative_cron.core.notifications import Notice, Observer
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance, SchedulerState
 from django_declarative_cron.monitoring import channels, notifications
 from django_declarative_cron.monitoring.delivery import DeliveryError
@@ -198,7 +199,7 @@ def test_without_the_library_a_signature_is_an_error(monkeypatch: pytest.MonkeyP
     channel = Channel("webhook", url="https://hooks.example.org/a", secrets=(SECRET,))
     at = datetime(2024, 1, 1, 10, tzinfo=UTC)
     with pytest.raises(DeliveryError, match="standardwebhooks is not installed"):
-        channels.deliver(channel, trial_message("default", at, "ada"), uuid.uuid4(), at)
+        channels.deliver(channel, messages.test_message("default", at, "ada"), uuid.uuid4(), at)
 
 
 @pytest.mark.parametrize(("own", "seconds"), [(None, channels.MAIL_TIMEOUT), (3, 3)])

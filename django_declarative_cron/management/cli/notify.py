@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 from ... import conf
 from ...core.channels import Channel
 from ...formatting import format_count
-from ...monitoring.channels import send_trial
+from ...monitoring.channels import send_test_message
 from ...monitoring.dead_man_switch import check_and_notify
 from ...store import database
 from .audit import system_user
@@ -60,7 +60,7 @@ def _answer(context: Context, options: Options) -> None:
 def _test(context: Context, channels: list[Channel], author: str, is_json: bool) -> None:
     now, deployment, errors = context.clock.now(), conf.options().DEPLOYMENT, dict[str, str]()
     for channel in channels:
-        error = errors[channel.name] = send_trial(channel, deployment, author, now)
+        error = errors[channel.name] = send_test_message(channel, deployment, author, now)
         if not error and not is_json:
             context.terminal.say(f"{channel.name}: sent.", "SUCCESS")
     if is_json:
