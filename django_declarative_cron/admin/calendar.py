@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import Any
 
 from django.utils.dates import WEEKDAYS_ABBR
 
@@ -19,6 +18,19 @@ from . import badges
 _TICK = timedelta(microseconds=1)
 _NONE = timedelta(0)
 _FIRST, _LAST = 1970, 2100
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """One day of the calendar; numbers are texts, empty for zero."""
+
+    date: date
+    is_inside: bool
+    is_today: bool
+    planned: str
+    exactly: str
+    failed: str
+    ran: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +92,20 @@ def weeks(
     zone: tzinfo,
     declared: Sequence[Shape],
     ended: dict[date, Ended],
-) -> list[list[dict[str, Any]]]:
-    """Return the calendar of a month; numbers are texts, empty for zero."""
+) -> list[list[Day]]:
+    """Return the calendar of a month."""
     days = days_of(month)
     planned = _planned(days, zone, declared)
     shown = [
-        {
-            "date": day,
-            "is_inside": day.month == month.month,
-            "is_today": day == today,
-            "planned": badges.about(planned[day]),
-            "exactly": badges.count(planned[day]),
-            "failed": badges.count(ended.get(day, Ended()).failed, MOST_IN_DAY),
-            "ran": badges.count(ended.get(day, Ended()).succeeded, MOST_IN_DAY),
-        }
+        Day(
+            date=day,
+            is_inside=day.month == month.month,
+            is_today=day == today,
+            planned=badges.about(planned[day]),
+            exactly=badges.count(planned[day]),
+            failed=badges.count(ended.get(day, Ended()).failed, MOST_IN_DAY),
+            ran=badges.count(ended.get(day, Ended()).succeeded, MOST_IN_DAY),
+        )
         for day in days
     ]
     return [shown[index : index + 7] for index in range(0, len(shown), 7)]

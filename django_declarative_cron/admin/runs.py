@@ -43,7 +43,7 @@ from .base import (
     text_column,
 )
 from .filters import OutcomeFilter, ReasonFilter
-from .task_detail import Line, attempts_of
+from .task_detail import Attempt, attempts_of
 
 _ATTEMPTS = 50
 _NAMES = 1000
@@ -269,7 +269,7 @@ def _removed(run: TaskRun) -> str:
     return sentence(answer, timezone.get_current_timezone())
 
 
-def _attempts_at(run: TaskRun) -> list[Line]:
+def _attempts_at(run: TaskRun) -> list[Attempt]:
     """Return the attempts at the occurrence of a run if there are several."""
     if run.started_at is None:
         return []

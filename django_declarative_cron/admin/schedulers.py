@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
@@ -24,7 +25,7 @@ from ..models import SchedulerInstance, SchedulerState, TaskRun
 from ..monitoring.channels import send_test_message
 from ..runtime.clock import system_clock
 from ..store import database
-from ..store.outbox import undelivered
+from ..store.outbox import Backlog, undelivered
 from ..store.status import gave_up
 from . import badges, task_detail
 from .base import NOTHING, TEMPLATES, Columns, HistoryPaginator, LiveUpdatesMixin, instant
@@ -133,6 +134,22 @@ stop_requested = instant(SchedulerInstance, "stop_requested_at")
 stopped = instant(SchedulerInstance, "stopped_at")
 
 
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """The events that wait for delivery, and how long the oldest has waited."""
+
+    backlog: Backlog
+    age: str
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """The channels that the user may test, and the URL of the form."""
+
+    names: list[str]
+    url: str
+
+
 class SchedulerInstanceAdmin(LiveUpdatesMixin):
     """Show the scheduler processes with their last heartbeat, and how each ended."""
 
@@ -186,11 +203,11 @@ class SchedulerInstanceAdmin(LiveUpdatesMixin):
 
     # --- test messages ----------------------------------------------------------
 
-    def _channels(self, request: HttpRequest) -> dict[str, Any] | None:
+    def _channels(self, request: HttpRequest) -> Channels | None:
         names = [channel.name for channel in options().NOTIFY]
         if not names or not self._may_notify(request):
             return None
-        return {"names": names, "url": self.url(SchedulerInstance, "notify")}
+        return Channels(names=names, url=self.url(SchedulerInstance, "notify"))
 
     def _may_notify(self, request: HttpRequest) -> bool:
         allowed = self.may_act(request, "notify_schedulerinstance")
@@ -217,7 +234,7 @@ class SchedulerInstanceAdmin(LiveUpdatesMixin):
         return HttpResponseRedirect(self.url(SchedulerInstance, "changelist"))
 
 
-def outbox() -> dict[str, Any] | None:
+def outbox() -> Outbox | None:
     """Return the events that wait for delivery, ``None`` without an event sink."""
     found = undelivered(database.alias(), options().DEPLOYMENT, system_clock.database_time())
-    return None if found is None else {"backlog": found, "age": badges.span(found.age)}
+    return None if found is None else Outbox(backlog=found, age=badges.span(found.age))

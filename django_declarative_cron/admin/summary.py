@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.http import HttpRequest
 from django.utils.translation import gettext, ngettext
@@ -24,8 +25,40 @@ if TYPE_CHECKING:
 _COUNTED = (*(Status.BROKEN, Status.INTERRUPTED, Status.OVERDUE, Status.RUNNING),)
 
 
-def list_summary(page: ReadOnlyModelAdmin, request: HttpRequest) -> dict[str, Any]:
-    """Return the strip above the list: the leader, the standbys, tasks that need attention."""
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A number of tasks, as a link to the list of them."""
+
+    kind: str
+    symbol: str
+    text: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListSummary:
+    """The leader, the standbys and the tasks that need attention."""
+
+    leader: str
+    title: str
+    url: str
+    standbys: str
+    counts: list[Count]
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerBanner:
+    """The last scheduler of a deployment that has none now."""
+
+    overdue: int
+    last: str = ""
+    ago: str = ""
+    was_stopped: bool = False
+    url: str = ""
+
+
+def list_summary(page: ReadOnlyModelAdmin, request: HttpRequest) -> ListSummary:
+    """Return the content of the strip above the list of tasks."""
     leader = title = standbys = ""
     found, shows = attendance_of(request), page.shows(request, SchedulerInstance)
     if found is not None and found.present:
@@ -39,17 +72,16 @@ def list_summary(page: ReadOnlyModelAdmin, request: HttpRequest) -> dict[str, An
         number = len(found.heard(within)) - (leading is not None)
         text = ngettext("%(number)d standby", "%(number)d standbys", number)
         standbys = text % {"number": number}
-    return {
-        "leader": leader,
-        "title": title,
-        "url": page.url(SchedulerInstance, "changelist") if shows else "",
-        "standbys": standbys,
-        "counts": _counts(page, request),
-    }
+    return ListSummary(
+        leader=leader,
+        title=title,
+        url=page.url(SchedulerInstance, "changelist") if shows else "",
+        standbys=standbys,
+        counts=_counts(page, request),
+    )
 
 
-def _counts(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[tuple[str, str, str, str]]:
-    """Return the kind, symbol and words of each number of tasks, and the query that lists them."""
+def _counts(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[Count]:
     numbers = numbers_by_status(page, request)
     failing = sum(kind.number for kind in kinds_of(request, page) if kind.is_failing)
     found = [("failed", "✖", gettext("failed"), failing, "?failed=now")]
@@ -58,7 +90,12 @@ def _counts(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[tuple[str, s
         for each in _COUNTED
     ]
     return [
-        (kind, symbol, f"{badges.count(number)} {word.lower()}", query)
+        Count(
+            kind=kind,
+            symbol=symbol,
+            text=f"{badges.count(number)} {word.lower()}",
+            query=query,
+        )
         for kind, symbol, word, number, query in found
         if number
     ]
@@ -87,21 +124,21 @@ def is_scheduler_running(request: HttpRequest) -> bool:
     return found is not None and bool(found.heard(patience(options().LEASE)))
 
 
-def scheduler_banner(page: ReadOnlyModelAdmin, request: HttpRequest) -> dict[str, Any] | None:
-    """Return the last scheduler and the overdue tasks, ``None`` while a scheduler is running."""
+def scheduler_banner(page: ReadOnlyModelAdmin, request: HttpRequest) -> SchedulerBanner | None:
+    """Return the content of the banner, ``None`` while a scheduler is running."""
     if is_scheduler_running(request):
         return None
     found = attendance_of(request)
     overdue = overdue_tasks(database.alias(), options().DEPLOYMENT, system_clock.now()).count()
     if found is None or found.last is None:
-        return {"overdue": overdue}
+        return SchedulerBanner(overdue=overdue)
     last, shows = found.last, page.shows(request, SchedulerInstance)
     links = shows and page.model is not SchedulerInstance
-    return {
-        "overdue": overdue,
+    return SchedulerBanner(
+        overdue=overdue,
         # Hide host names from users without the view permission.
-        "last": str(last) if shows else "",
-        "ago": "" if gave_up(last) else badges.relative(last.heartbeat_at, found.now),
-        "was_stopped": last.stop_requested_at is not None,
-        "url": page.url(SchedulerInstance, "changelist") if links else "",
-    }
+        last=str(last) if shows else "",
+        ago="" if gave_up(last) else badges.relative(last.heartbeat_at, found.now),
+        was_stopped=last.stop_requested_at is not None,
+        url=page.url(SchedulerInstance, "changelist") if links else "",
+    )

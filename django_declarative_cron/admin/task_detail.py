@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice, pairwise
@@ -36,11 +37,92 @@ RUNS, UPCOMING, ACTIONS = 20, 10, 20
 _CHARTED = 50
 _COLUMNS = 40
 _REASONS_SHOWN = 5
-
-Line = dict[str, Any]
-"""One row of a table in a template."""
-
 _URGENT = (Cause.BROKEN, Cause.NO_LEADER, Cause.LATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """A future occurrence in three zones, with a note about clock changes."""
+
+    local: SafeString
+    viewer: SafeString
+    utc: SafeString
+    distance: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """One row of the run history."""
+
+    url: str
+    task: str
+    outcome: SafeString
+    scheduled: SafeString
+    started: SafeString | str
+    duration: str
+    attempt: str
+    reason: str
+    instance: str
+    error: SafeString | str
+
+
+@dataclass(frozen=True, slots=True)
+class ActionLine:
+    """One row of the operator actions."""
+
+    at: SafeString
+    kind: str
+    author: str
+    until: SafeString | str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at an occurrence."""
+
+    number: int
+    outcome: SafeString
+    started: SafeString
+    delay: str
+    error: SafeString | str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart, its summary in words, and the same values as a table, newest first."""
+
+    key: str
+    title: str
+    picture: SafeString
+    summary: str
+    header: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """The page of one task beside its fields."""
+
+    why: str
+    is_urgent: bool
+    problem: str
+    is_suspicious: bool
+    is_disabled: bool
+    pause: ActionLine | None
+    is_retrying: bool
+    next_start: SafeString | str
+    failed: RunLine | None
+    runs: list[RunLine]
+    all_runs_url: str
+    upcoming: list[Upcoming]
+    has_utc: bool
+    has_viewer_zone: bool
+    attempts: list[Attempt]
+    coverage: str
+    charts: list[Chart]
+    actions: list[ActionLine]
 
 
 def task_context(
@@ -50,34 +132,34 @@ def task_context(
     now: datetime,
     *,
     is_attended: bool,
-) -> dict[str, Any]:
-    """Return the page of one task beside its fields."""
+) -> TaskContext:
+    """Return the context of the page of one task."""
     reading = read(task, now)
     answer = explain(task, now, is_attended=is_attended)
     runs = list(runs_of(task)[:_CHARTED])
     start, pause = reading.next_start, _pause(task)
     failed = None if task.pending_retry_until is None else _last_failure(task, runs)
     viewer = timezone.get_current_timezone_name()
-    return {
-        "why": sentence(answer, timezone.get_current_timezone()),
-        "is_urgent": answer.cause in _URGENT,
-        "problem": reading.problem,
-        "is_suspicious": is_suspicious(task.interruptions),
-        "is_disabled": not task.enabled,
-        "pause": None if pause is None else action_line(pause),
-        "is_retrying": task.pending_retry_until is not None,
-        "next_start": _moment(None if start is None else start.at),
-        "failed": None if failed is None else run_line(page, request, failed, now),
-        "runs": [run_line(page, request, run, now) for run in runs[:RUNS]],
-        "all_runs_url": _all_runs(page, request, task),
-        "upcoming": [] if reading.schedule is None else upcoming(reading.schedule, now),
-        "has_utc": task.timezone != "UTC",
-        "has_viewer_zone": viewer not in ("UTC", task.timezone),
-        "attempts": _newest_attempts(task, runs, now),
-        "coverage": _coverage(reading, now),
-        "charts": [each for each in _charts(task, runs, now) if each is not None],
-        "actions": [action_line(action) for action in _actions(task)[:ACTIONS]],
-    }
+    return TaskContext(
+        why=sentence(answer, timezone.get_current_timezone()),
+        is_urgent=answer.cause in _URGENT,
+        problem=reading.problem,
+        is_suspicious=is_suspicious(task.interruptions),
+        is_disabled=not task.enabled,
+        pause=None if pause is None else action_line(pause),
+        is_retrying=task.pending_retry_until is not None,
+        next_start=_moment(None if start is None else start.at),
+        failed=None if failed is None else run_line(page, request, failed, now),
+        runs=[run_line(page, request, run, now) for run in runs[:RUNS]],
+        all_runs_url=_all_runs(page, request, task),
+        upcoming=[] if reading.schedule is None else upcoming(reading.schedule, now),
+        has_utc=task.timezone != "UTC",
+        has_viewer_zone=viewer not in ("UTC", task.timezone),
+        attempts=_newest_attempts(task, runs, now),
+        coverage=_coverage(reading, now),
+        charts=[each for each in _charts(task, runs, now) if each is not None],
+        actions=[action_line(action) for action in _actions(task)[:ACTIONS]],
+    )
 
 
 def runs_of(task: ScheduledTask) -> QuerySet[TaskRun]:
@@ -86,19 +168,21 @@ def runs_of(task: ScheduledTask) -> QuerySet[TaskRun]:
     return runs.select_related("instance").defer(*LONG).order_by("-id")
 
 
-def run_line(page: ReadOnlyModelAdmin, request: HttpRequest, run: TaskRun, now: datetime) -> Line:
-    return {
-        "url": page.page_url(request, run),
-        "task": run.task_name,
-        "outcome": badges.outcome(run, now),
-        "scheduled": badges.moment(run.scheduled_for),
-        "started": _moment(run.started_at),
-        "duration": duration(run, now),
-        "attempt": run.attempt or "",
-        "reason": badges.reason(run),
-        "instance": run.instance or "",
-        "error": badges.error(run.error),
-    }
+def run_line(
+    page: ReadOnlyModelAdmin, request: HttpRequest, run: TaskRun, now: datetime
+) -> RunLine:
+    return RunLine(
+        url=page.page_url(request, run),
+        task=run.task_name,
+        outcome=badges.outcome(run, now),
+        scheduled=badges.moment(run.scheduled_for),
+        started=_moment(run.started_at),
+        duration=duration(run, now),
+        attempt=str(run.attempt or ""),
+        reason=badges.reason(run),
+        instance=str(run.instance or ""),
+        error=badges.error(run.error),
+    )
 
 
 def duration(run: TaskRun, now: datetime) -> str:
@@ -107,14 +191,14 @@ def duration(run: TaskRun, now: datetime) -> str:
     return "" if run.started_at is None or end is None else badges.elapsed(end - run.started_at)
 
 
-def action_line(action: TaskOverride) -> Line:
-    return {
-        "at": badges.moment(action.created_at),
-        "kind": action.get_kind_display(),
-        "author": action.author or (gettext("the scheduler") if action.reason else ""),
-        "until": _moment(action.until),
-        "note": action.note,
-    }
+def action_line(action: TaskOverride) -> ActionLine:
+    return ActionLine(
+        at=badges.moment(action.created_at),
+        kind=action.get_kind_display(),
+        author=action.author or (gettext("the scheduler") if action.reason else ""),
+        until=_moment(action.until),
+        note=action.note,
+    )
 
 
 def _last_failure(task: ScheduledTask, newest: list[TaskRun]) -> TaskRun | None:
@@ -148,18 +232,18 @@ def _all_runs(page: ReadOnlyModelAdmin, request: HttpRequest, task: ScheduledTas
 # --- future occurrences ---------------------------------------------------------
 
 
-def upcoming(schedule: Schedule, now: datetime) -> list[Line]:
+def upcoming(schedule: Schedule, now: datetime) -> list[Upcoming]:
     """Return the next occurrences of a schedule with the effects of clock changes."""
     instants = list(islice(schedule.upcoming(now), UPCOMING))
     viewer = timezone.get_current_timezone()
     return [
-        {
-            "local": badges.occurrence(instant, schedule.zone),
-            "viewer": badges.occurrence(instant, viewer),
-            "utc": badges.occurrence(instant, UTC),
-            "distance": badges.relative(instant, now),
-            "note": _clock_note(schedule, before, instant),
-        }
+        Upcoming(
+            local=badges.occurrence(instant, schedule.zone),
+            viewer=badges.occurrence(instant, viewer),
+            utc=badges.occurrence(instant, UTC),
+            distance=badges.relative(instant, now),
+            note=_clock_note(schedule, before, instant),
+        )
         for before, instant in pairwise([now, *instants])
     ]
 
@@ -188,7 +272,7 @@ def _clock_change(schedule: Schedule, before: datetime, instant: datetime) -> st
 # --- attempts -------------------------------------------------------------------
 
 
-def _newest_attempts(task: ScheduledTask, runs: Sequence[TaskRun], now: datetime) -> list[Line]:
+def _newest_attempts(task: ScheduledTask, runs: Sequence[TaskRun], now: datetime) -> list[Attempt]:
     """Return the attempts at the newest occurrence if there are several, or will be."""
     newest = [
         run
@@ -200,22 +284,22 @@ def _newest_attempts(task: ScheduledTask, runs: Sequence[TaskRun], now: datetime
     return attempts_of(newest[::-1], now)
 
 
-def attempts_of(runs: Sequence[TaskRun], now: datetime) -> list[Line]:
+def attempts_of(runs: Sequence[TaskRun], now: datetime) -> list[Attempt]:
     """Return attempts at one occurrence, oldest first, with the delays between them."""
-    lines: list[Line] = []
+    lines: list[Attempt] = []
     before: datetime | None = None
     for run in runs:
         if run.started_at is None:
             continue
         delay = "" if before is None else badges.elapsed(run.started_at - before)
         lines.append(
-            {
-                "number": run.attempt,
-                "outcome": badges.outcome(run, now),
-                "started": badges.moment(run.started_at),
-                "delay": delay,
-                "error": badges.error(run.error),
-            }
+            Attempt(
+                number=run.attempt,
+                outcome=badges.outcome(run, now),
+                started=badges.moment(run.started_at),
+                delay=delay,
+                error=badges.error(run.error),
+            )
         )
         before = shown_end(run, now) or before
     return lines
@@ -256,7 +340,7 @@ def _unserved(each: Unserved, times: Times) -> str:
     return gettext("%(number)d %(outcome)s (%(reason)s, %(when)s)") % words
 
 
-def _charts(task: ScheduledTask, runs: Sequence[TaskRun], now: datetime) -> list[Line | None]:
+def _charts(task: ScheduledTask, runs: Sequence[TaskRun], now: datetime) -> list[Chart | None]:
     ended = [
         (run, run.started_at, end)
         for run in runs
@@ -275,20 +359,19 @@ def _chart(
     summary: str,
     header: tuple[str, ...],
     rows: Sequence[tuple[Any, ...]],
-) -> Line:
-    """Return a chart, its summary in words, and the same values as a table, newest first."""
+) -> Chart:
     picture = charts.columns(values, summary)
-    return {
-        "key": key,
-        "title": title,
-        "picture": picture,
-        "summary": summary,
-        "header": header,
-        "rows": rows[::-1],
-    }
+    return Chart(
+        key=key,
+        title=title,
+        picture=picture,
+        summary=summary,
+        header=header,
+        rows=list(reversed(rows)),
+    )
 
 
-def _durations(ended: Ended, now: datetime) -> Line | None:
+def _durations(ended: Ended, now: datetime) -> Chart | None:
     if not ended:
         return None
     taken = [end - started for _run, started, end in ended]
@@ -307,7 +390,7 @@ def _durations(ended: Ended, now: datetime) -> Line | None:
     return _chart("duration", gettext("Duration"), values, summary, header, rows)
 
 
-def _delays(ended: Ended) -> Line | None:
+def _delays(ended: Ended) -> Chart | None:
     due = [(run, started) for run, started, _end in ended if run.reason in ("due", "boot")]
     if not due:
         return None
@@ -327,7 +410,7 @@ def _median(lengths: list[timedelta]) -> timedelta:
     return sorted(lengths)[len(lengths) // 2]
 
 
-def _outcomes(task: ScheduledTask, now: datetime) -> Line | None:
+def _outcomes(task: ScheduledTask, now: datetime) -> Chart | None:
     days = days_of(task, now, timezone.get_current_timezone())
     if not any(days.values()):
         return None

@@ -37,7 +37,7 @@ from ..store.status import next_start_at, urgency
 from . import badges, charts, filters, views
 from .actions import TaskActionsMixin
 from .base import NOTHING, TEMPLATES, Columns, LiveUpdatesMixin, instant, text_column
-from .summary import is_scheduler_running, list_summary
+from .summary import ListSummary, is_scheduler_running, list_summary
 from .task_detail import task_context
 
 _SHOWN_AS_OPTIONS = ("overlap_policy", "dialect", "gap", "fold", "runner", "atomic", *OPERATING)
@@ -65,7 +65,7 @@ class TaskChangeList(ChangeList):
             task.recent, task.now = runs.get(task.name or "", []), now
         self.result_list: Any = tasks
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> ListSummary:
         """Return the content of the strip above the list."""
         page: Any = self.model_admin
         return list_summary(page, self._request)

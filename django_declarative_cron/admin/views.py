@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from itertools import islice, takewhile
 from typing import Any
@@ -14,6 +15,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -39,6 +41,7 @@ from .base import TEMPLATES, ReadOnlyModelAdmin
 from .calendar import DayLine
 from .charts import Bar, Mark, Window
 from .summary import numbers_by_status
+from .task_detail import Upcoming
 
 LANES = 40
 """Number of tasks that the timeline and a day of the calendar show."""
@@ -64,8 +67,27 @@ def _require_view_permission(page: ReadOnlyModelAdmin, request: HttpRequest) -> 
 # --- lanes ----------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One row of a timeline: a picture, and the same numbers for its label and a table."""
+
+    name: str
+    url: str
+    picture: SafeString
+    planned: int
+    succeeded: int
+    failed: int
+    others: int
+    kinds: frozenset[str]
+    following: str = ""
+    first: str = ""
+    last: str = ""
+    words: str = ""
+
+
 def _lane(
     name: str,
+    url: str,
     schedule: Schedule | None,
     runs: Sequence[Ran],
     ticks: list[datetime],
@@ -73,21 +95,25 @@ def _lane(
     now: datetime,
     label: str,
     planned: int,
-) -> dict[str, Any]:
-    """Return one row of a timeline: a picture, and the same numbers for its label and a table."""
+) -> Lane:
     ended = Counter(run.outcome for run in runs)
-    row: dict[str, Any] = {
-        "name": name,
-        "planned": planned,
-        "succeeded": ended["succeeded"],
-        "failed": sum(ended[kind] for kind in WENT_WRONG),
-        "others": sum(ended[kind] for kind in _DID_NOT_RUN),
-        "kinds": frozenset(ended),
-    }
+    succeeded = ended["succeeded"]
+    failed = sum(ended[kind] for kind in WENT_WRONG)
+    others = sum(ended[kind] for kind in _DID_NOT_RUN)
     changes = _clock_changes(schedule, window)
     bars = (Bar(run.start, run.end or now, run.outcome) for run in runs)
-    words = {"number": planned, "wrong": row["failed"], **row}
-    return {**row, "picture": charts.lane(window, bars, ticks, changes, now, label % words)}
+    numbers = {"number": planned, "succeeded": succeeded, "wrong": failed, "others": others}
+    words = label % {"name": name, **numbers}
+    return Lane(
+        name=name,
+        url=url,
+        picture=charts.lane(window, bars, ticks, changes, now, words),
+        planned=planned,
+        succeeded=succeeded,
+        failed=failed,
+        others=others,
+        kinds=frozenset(ended),
+    )
 
 
 def _ticks(schedule: Schedule, since: datetime, window: Window) -> list[datetime]:
@@ -133,6 +159,31 @@ def _hours(window: Window) -> list[str]:
 # --- timeline -------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The starts in each minute of the coming hour."""
+
+    picture: SafeString
+    label: str
+    peak: str
+    first: str
+    last: str
+    rows: list[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The page of the timeline."""
+
+    statuses: list[tuple[str, str, str]]
+    lanes: list[Lane]
+    more: int
+    hours: list[str]
+    legend: list[tuple[str, str]]
+    zone: str
+    load: Load
+
+
 def timeline_view(page: Any, request: HttpRequest) -> HttpResponse:
     """Show 24 hours of the tasks of the list, with its filters, and the coming hour."""
     _require_view_permission(page, request)
@@ -150,15 +201,15 @@ def timeline_view(page: Any, request: HttpRequest) -> HttpResponse:
         for task in tasks[:LANES]
     ]
     ahead = overview.coming_up(page.get_queryset(request), now + 61 * _MINUTE)
-    timeline = {
-        "statuses": _statuses(page, request),
-        "lanes": lanes,
-        "more": max(len(tasks) - LANES, 0),
-        "hours": _hours(window),
-        "legend": list(badges.legend(kind for lane in lanes for kind in lane["kinds"])),
-        "zone": timezone.get_current_timezone_name(),
-        "load": _load(ahead, now),
-    }
+    timeline = Timeline(
+        statuses=_statuses(page, request),
+        lanes=lanes,
+        more=max(len(tasks) - LANES, 0),
+        hours=_hours(window),
+        legend=list(badges.legend(kind for lane in lanes for kind in lane.kinds)),
+        zone=timezone.get_current_timezone_name(),
+        load=_load(ahead, now),
+    )
     return _page(page, request, "timeline", _("Timeline"), {"timeline": timeline})
 
 
@@ -178,21 +229,19 @@ def _task_lane(
     runs: Sequence[Ran],
     window: Window,
     now: datetime,
-) -> dict[str, Any]:
+) -> Lane:
     schedule, start = read_schedule(task)[0], next_start_of(task)
     ticks: list[datetime] = []
     if schedule is not None and task.next_run_at is not None:
         # While a task is paused, its next run may be before now.
         ticks = _ticks(schedule, max(now, task.next_run_at - timedelta(microseconds=1)), window)
     label = gettext("%(name)s: %(succeeded)d succeeded, %(wrong)d failed, %(others)d did not run")
-    return _lane(task.name or "", schedule, runs, ticks, window, now, label, len(ticks)) | {
-        "url": page.page_url(request, task),
-        "following": "" if start is None else badges.relative(start.at, now),
-    }
+    url, name = page.page_url(request, task), task.name or ""
+    lane = _lane(name, url, schedule, runs, ticks, window, now, label, len(ticks))
+    return replace(lane, following="" if start is None else badges.relative(start.at, now))
 
 
-def _load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> dict[str, Any]:
-    """Return the starts in each minute of the coming hour."""
+def _load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> Load:
     numbers = load(schedules, now)
     start, zone = now.replace(second=0, microsecond=0) + _MINUTE, timezone.get_current_timezone()
     minutes = [f"{(start + _MINUTE * index).astimezone(zone):%H:%M}" for index in range(60)]
@@ -206,17 +255,27 @@ def _load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> dict[str,
         peak = gettext("most at %(minute)s: %(number)s") % busiest
     rows = list(zip(minutes, numbers, strict=True))
     values = [charts.Column(n, "load", f"{minute}: {n}" if n else "") for minute, n in rows]
-    return {
-        "picture": charts.columns(values, label),
-        "label": label,
-        "peak": peak,
-        "first": minutes[0],
-        "last": minutes[-1],
-        "rows": [(minute, n) for minute, n in rows if n],
-    }
+    return Load(
+        picture=charts.columns(values, label),
+        label=label,
+        peak=peak,
+        first=minutes[0],
+        last=minutes[-1],
+        rows=[(minute, n) for minute, n in rows if n],
+    )
 
 
 # --- calendar -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarDay:
+    """One day of the calendar with the tasks that run on it."""
+
+    date: str
+    hours: list[str]
+    lanes: list[Lane]
+    more: int
 
 
 def calendar_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpResponse:
@@ -242,8 +301,7 @@ def calendar_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpRespons
     return _page(page, request, "calendar", _("Calendar"), context)
 
 
-def _day(page: ReadOnlyModelAdmin, tasks: Any, day: date, now: datetime) -> dict[str, Any]:
-    """Return one day of the calendar with the tasks that run on it."""
+def _day(page: ReadOnlyModelAdmin, tasks: Any, day: date, now: datetime) -> CalendarDay:
     zone = timezone.get_current_timezone()
     found = calendar.lines_of(day, zone, named(tasks.order_by()))
     shown, window = found[:LANES], Window(*calendar.bounds(day, zone))
@@ -255,12 +313,12 @@ def _day(page: ReadOnlyModelAdmin, tasks: Any, day: date, now: datetime) -> dict
         _day_lane(page, line, ran.get(line.task.name, []), ticks, window, now)
         for line, ticks in zip(shown, ahead, strict=True)
     ]
-    return {
-        "date": date_format(day, "DATE_FORMAT"),
-        "hours": _hours(window),
-        "lanes": lanes,
-        "more": len(found) - len(shown),
-    }
+    return CalendarDay(
+        date=date_format(day, "DATE_FORMAT"),
+        hours=_hours(window),
+        lanes=lanes,
+        more=len(found) - len(shown),
+    )
 
 
 def _ticks_of_lines(
@@ -283,15 +341,17 @@ def _day_lane(
     ticks: list[datetime],
     window: Window,
     now: datetime,
-) -> dict[str, Any]:
+) -> Lane:
     name, schedule = line.task.name, line.task.schedule
     label = gettext("%(name)s: %(number)d planned, %(succeeded)d succeeded, %(wrong)d failed")
-    return _lane(name, schedule, runs, ticks, window, now, label, line.number) | {
-        "url": page.url(ScheduledTask, "change", line.task.pk),
-        "first": badges.moment(line.first),
-        "last": badges.moment(line.last) if line.number > 1 else "",
-        "words": badges.words(schedule.expression),
-    }
+    url = page.url(ScheduledTask, "change", line.task.pk)
+    lane = _lane(name, url, schedule, runs, ticks, window, now, label, line.number)
+    return replace(
+        lane,
+        first=badges.moment(line.first),
+        last=badges.moment(line.last) if line.number > 1 else "",
+        words=badges.words(schedule.expression),
+    )
 
 
 # --- expression helper ----------------------------------------------------------
@@ -314,6 +374,16 @@ class ExpressionForm(forms.Form):
     dialect = forms.ChoiceField(label=_("Dialect"), choices=[(each, each) for each in DIALECTS])
 
 
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """An expression in words with its next occurrences, or the reason why it is invalid."""
+
+    problem: str = ""
+    words: str = ""
+    upcoming: list[Upcoming] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
 def expression_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpResponse:
     """Explain a cron expression."""
     _require_view_permission(page, request)
@@ -327,15 +397,14 @@ def expression_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpRespo
     return _page(page, request, "expression", _("Expression helper"), context)
 
 
-def _explained(given: dict[str, Any], now: datetime) -> dict[str, Any]:
-    """Return an expression in words with its next occurrences, or why it is invalid."""
+def _explained(given: dict[str, Any], now: datetime) -> Explanation:
     try:
         expression = parse(given["expression"], given["dialect"])
         zone = validate_zone(given["timezone"])
     except InvalidCronExpressionError as error:
-        return {"problem": error.message}
+        return Explanation(problem=error.message)
     except UnknownZoneError as error:
-        return {"problem": str(error)}
+        return Explanation(problem=str(error))
     schedule = Schedule(expression, zone, anchor=now)
     remarks = [f"{remark[:1].upper()}{remark[1:]}." for remark in remarks_on(expression)]
     if expression.restricted_both:
@@ -343,4 +412,4 @@ def _explained(given: dict[str, Any], now: datetime) -> dict[str, Any]:
     if fires_only_in_some_years(expression):
         remarks.append(gettext("In some years there is no matching day."))
     ahead = task_detail.upcoming(schedule, now)
-    return {"words": badges.words(expression), "upcoming": ahead, "remarks": remarks}
+    return Explanation(words=badges.words(expression), upcoming=ahead, remarks=remarks)
