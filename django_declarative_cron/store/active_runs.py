@@ -255,6 +255,9 @@ def write_decided(
 ) -> tuple[list[Claim], list[events.Event]]:
     """Write what was decided for tasks: the runs that end, wait, start and are left out.
 
+    Args:
+        told: the events of these tasks only; what recovery told is written already.
+
     Returns:
         the runs that start, and the events with their facts, in causal order.
     """

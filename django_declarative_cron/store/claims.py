@@ -185,7 +185,6 @@ def _claim_tasks(
     claimed: Claimed,
 ) -> None:
     decided = decide_each(held, declarations, due, now)
-    claimed.events += decided.events
     claimed.strangers |= decided.strangers
     claimed.considered += len(due)
     declared = decided.begun_anew & declarations.keys()
@@ -193,9 +192,10 @@ def _claim_tasks(
         # The generation of the set that these tasks begin anew under.
         registration_sets.record_set(held, declarations.values(), declared, now)
     fields = [*(rows.DECLARED_FIELDS if decided.begun_anew else ()), *rows.STATE_FIELDS]
-    claims, claimed.events = active_runs.write_decided(
-        held, due, claimed.events, now, decided.started, fields
+    claims, told = active_runs.write_decided(
+        held, due, decided.events, now, decided.started, fields
     )
+    claimed.events += told
     claimed.claims += [claim for claim in claims if claim.declaration.runner != EXTERNAL]
 
 

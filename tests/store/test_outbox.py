@@ -11,9 +11,10 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron import signals
+from django_declarative_cron.core import events
 from django_declarative_cron.core.event_sink import envelopes
-from django_declarative_cron.models import OutboxEvent, TaskRun
-from django_declarative_cron.store import operator_actions, outbox
+from django_declarative_cron.models import OutboxEvent, ScheduledTask, TaskRun
+from django_declarative_cron.store import claims, operator_actions, outbox, recovery
 from django_declarative_cron.store.outbox import name_of
 from django_declarative_cron.store.recovery import unanswered
 from django_declarative_cron.testing import Simulation
@@ -340,6 +341,24 @@ def test_a_receiver_that_raises_keeps_nobody_from_hearing(
     assert [run.outcome for run in sim.runs("t")] == ["succeeded"]
     assert len(heard) == 3
     assert "too loud" in caplog.text
+
+
+def test_what_recovery_told_is_not_written_again_with_what_is_decided(
+    sink: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = Deployment(2)
+    deployment.initialize()
+    deployment.owe_all()
+    ScheduledTask.objects.filter(name="t0").update(wake_at=None)
+    told = events.TaskSkipped(
+        at=deployment.now, task_name="t0", reason="overlap", scheduled_time=deployment.now
+    )
+    monkeypatch.setattr(recovery, "reap", lambda *_: [told])
+    claimed = claims.claim_due(deployment.member, deployment.by_name, deployment.now, reaping=True)
+    assert [claim.task_name for claim in claimed.claims] == ["t1"]
+    assert sum(event is told for event in claimed.events) == 1
+    assert [run.task_name for run in TaskRun.objects.all()] == ["t1"]
+    assert set(OutboxEvent.objects.values_list("task_name", flat=True)) == {"t1"}
 
 
 def test_a_start_whose_commit_was_not_answered_is_told_as_it_was_kept(
