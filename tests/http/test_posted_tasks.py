@@ -13,11 +13,12 @@ from django.db import DatabaseError
 
 from django_declarative_cron import conf
 from django_declarative_cron.http import serializers
-from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
+from django_declarative_cron.models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.scheduler import Polling
 from django_declarative_cron.store import operator_actions, posted_tasks
 from django_declarative_cron.store.operator_actions import Act
+from django_declarative_cron.store.posted_tasks import OwnedError
 from django_declarative_cron.store.rows import NotRegisteredError
 from django_declarative_cron.testing import Simulation
 
@@ -146,6 +147,30 @@ def test_a_disabled_task_does_not_run_and_says_so(simulation: Simulate) -> None:
     assert (row.enabled, row.next_run_at) == (True, at(12))
     sim.advance_to("2024-01-01T12:00:01Z")
     assert outcomes("daily") == [("skipped", "disabled"), ("succeeded", "due")]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda sim: post(sim),
+        lambda sim: posted_tasks.switch("daily", True, act(sim)),
+        lambda sim: posted_tasks.switch("daily", False, act(sim)),
+        lambda sim: posted_tasks.remove("daily", act(sim)),
+    ],
+    ids=["post", "enable", "disable", "remove"],
+)
+def test_a_task_of_settings_is_not_changed_from_outside(
+    simulation: Simulate, change: Callable[[Simulation], object], declared: bool
+) -> None:
+    sim = simulation("10:10:30")
+    entry = {"name": "daily", "cron": HOURLY, "callback": reports.generate, "enabled": declared}
+    sim.initialize([entry])
+    before = ScheduledTask.objects.values().get()
+    with pytest.raises(OwnedError):
+        change(sim)
+    assert ScheduledTask.objects.values().get() == before
+    assert not TaskOverride.objects.exists()
 
 
 def test_enabling_ends_a_persons_pause_as_well(simulation: Simulate) -> None:

@@ -40,6 +40,21 @@ def test_whatever_stands_in_a_text_is_kept(with_none: bool) -> None:
     assert [(t.broken_reason, t.declaration, t.boot_at) for t in again] == expected
 
 
+def test_extreme_instants_negative_counts_and_quoted_texts_are_kept_in_one_update() -> None:
+    texts = ["", "{}", 'a "b", \\c\\\\', "NULL", "it's\n100 % ,", 'é\t\u2028{"}']
+    made = initialized(len(texts))
+    tasks = list(ScheduledTask.objects.order_by("pk"))
+    for number, (task, text) in enumerate(zip(tasks, texts, strict=True)):
+        task.description, task.run_count = text, number - 3
+        task.wake_at = datetime(1 + 9**number // 8, 2, 28, 23, 59, 59, number, tzinfo=UTC)
+        # All rows share these values.
+        task.broken_reason, task.boot_at, task.orphaned = "it's 100 %", made.now, True
+    names = ["description", "run_count", "wake_at", "broken_reason", "boot_at", "orphaned"]
+    expected = [tuple(getattr(task, name) for name in names) for task in tasks]
+    bulk_update.update("default", tasks, names)
+    assert list(ScheduledTask.objects.order_by("pk").values_list(*names)) == expected
+
+
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="others keep such a text")
 def test_a_text_that_the_server_refuses_is_refused_and_not_split() -> None:
     initialized(2)
