@@ -1,6 +1,6 @@
 """Apply every axiom at every position of a trace, in one pass.
 
-Findings that may follow from an earlier fault of the environment are ``conditional``: a broken
+Violations that may follow from an earlier fault of the environment are ``conditional``: a broken
 position (EA1, EA3) may affect everything, a wrong freeze (EA2) the liveness, an impossible end
 (EA6, S4 by a recorder) everything about its task.
 """
@@ -115,19 +115,19 @@ class _Faults:
     liveness: bool = False
     tasks: frozenset[str] = frozenset()
 
-    def note(self, finding: Violation) -> None:
+    def note(self, violation: Violation) -> None:
         """Remember a fault."""
-        if finding.axiom in ("EA1", "EA3"):
+        if violation.axiom in ("EA1", "EA3"):
             self.everything = True
-        elif finding.axiom == "EA2":
+        elif violation.axiom == "EA2":
             self.liveness = True
-        elif finding.owner == "recorder" and finding.task is not None:
-            self.tasks |= {finding.task}
+        elif violation.owner == "recorder" and violation.task is not None:
+            self.tasks |= {violation.task}
 
-    def may_cause(self, finding: Violation) -> bool:
+    def may_cause(self, violation: Violation) -> bool:
         """Return whether a violation by the scheduler may be a consequence of a fault."""
-        lively = self.liveness and finding.axiom.startswith("L")
-        return self.everything or lively or finding.task in self.tasks
+        lively = self.liveness and violation.axiom.startswith("L")
+        return self.everything or lively or violation.task in self.tasks
 
 
 class _Checker:
@@ -168,8 +168,8 @@ class _Checker:
 
     def _environment(self, position: Position) -> Iterator[Violation]:
         yield from ea.ea1_busy_crashing(position)
-        for finding in ea.ea2_actions_require_work(position, self._frozen, self._state):
-            yield finding
+        for violation in ea.ea2_actions_require_work(position, self._frozen, self._state):
+            yield violation
             self._frozen.thaw(position.at)
         yield from ea.ea3_no_simultaneous_actions(position)
         yield from ea.ea4_unlimited_freeze(position)
@@ -181,12 +181,12 @@ class _Checker:
                 for axiom in axioms.get(event.kind, ()):
                     self._object(axiom(event, position, self._state))
 
-    def _object(self, findings: Iterable[Violation]) -> None:
-        for finding in findings:
-            if finding.owner == "scheduler" and self._faults.may_cause(finding):
-                finding = finding._replace(owner="conditional")
-            self._faults.note(finding)
-            self._violations.append(finding._replace(mode=self._state.mode))
+    def _object(self, violations: Iterable[Violation]) -> None:
+        for violation in violations:
+            if violation.owner == "scheduler" and self._faults.may_cause(violation):
+                violation = violation._replace(owner="conditional")
+            self._faults.note(violation)
+            self._violations.append(violation._replace(mode=self._state.mode))
 
     def _count(self, position: Position) -> None:
         self._starts += sum(event.kind == "RS" for event in position.events)
