@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from .declarations.declaration import MILLISECOND, Declaration
+from .declarations.declaration import MILLISECOND, Columns, Declaration
 
 _NUMBERED = re.compile(r"v?\d+(?:[.\-_]\d+)*", re.ASCII | re.IGNORECASE)
 
@@ -56,6 +56,11 @@ class Stored(NamedTuple):
     retry_delay: timedelta | None
     digest: str
     origin: str = "settings"
+
+    @property
+    def columns(self) -> Columns:
+        """Return the values to compare with those of a declaration."""
+        return (self.cron, self.timezone, self.retry_delay, self.digest, self.origin)
 
     @property
     def identity(self) -> tuple[str, str, timedelta | None]:

@@ -49,12 +49,12 @@ def tell(
         return told
     sink = conf.options().EVENT_SINK
     if sink is None and not is_sent_outside():
-        return list(map(_Teller(held, None, (), runs, starts).name, told))
+        return list(map(_Enricher(held, None, (), runs, starts).name, told))
     runs = [*runs, *_runs_named(held.using, told, with_blocking=sink is not None)]
-    teller = _Teller(held, sink, tasks, runs, starts)
-    told = [teller.tell(event) if _is_fresh(event) else event for event in told]
+    enricher = _Enricher(held, sink, tasks, runs, starts)
+    told = [enricher.enrich(event) if _is_fresh(event) else event for event in told]
     if sink is not None:
-        database.insert(held.using, _rows(held, sink, teller.told))
+        database.insert(held.using, _rows(held, sink, enricher.enriched))
     return told
 
 
@@ -62,8 +62,8 @@ def recall(
     held: LockedDeployment, starts: Iterable[events.TaskRunStarted], tasks: Iterable[ScheduledTask]
 ) -> list[Any]:
     """Add to starts the facts that were stored for the sink when they were committed."""
-    teller = _Teller(held, conf.options().EVENT_SINK, tasks, (), ())
-    return [teller.tell(start) for start in starts]
+    enricher = _Enricher(held, conf.options().EVENT_SINK, tasks, (), ())
+    return [enricher.enrich(start) for start in starts]
 
 
 def _is_fresh(event: Event) -> bool:
@@ -80,7 +80,7 @@ def _runs_named(using: str, told: Iterable[Event], *, with_blocking: bool) -> li
     return list(rows.only("scheduled_for", "attempt", "task_name", "outcome"))
 
 
-class _Teller:
+class _Enricher:
     """Add ids and facts to events, from the rows at hand; a decision does not have them."""
 
     def __init__(
@@ -102,7 +102,7 @@ class _Teller:
             for run in self._runs.values()
             if run.outcome == Outcome.WAITING
         }
-        self.told: list[TaskEvent] = []
+        self.enriched: list[TaskEvent] = []
 
     def name(self, event: Any) -> Any:
         """Add to an event the id of the run that it starts or queues."""
@@ -112,11 +112,11 @@ class _Teller:
             return replace(event, run=self._waiting.get((event.task_name, event.scheduled_time)))
         return event
 
-    def tell(self, event: Any) -> TaskEvent:
+    def enrich(self, event: Any) -> TaskEvent:
         """Return an event with its facts, and keep it."""
         event = self.name(event)
-        self.told.append(replace(event, facts=self._facts(event)))
-        return self.told[-1]
+        self.enriched.append(replace(event, facts=self._facts(event)))
+        return self.enriched[-1]
 
     def _facts(self, event: Any) -> Facts:
         task = self._tasks.get(event.task_name)

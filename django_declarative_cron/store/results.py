@@ -160,13 +160,15 @@ def _places(
     going_on = active_runs.others(held, beside, [result.run for result in results])
     places = {}
     for result in results:
-        name, task = result.task_name, tasks.get(result.task_name)
-        run = runs.get(result.run) if name in beside else None
-        is_newest = task is not None and task.running_run == result.run
-        if is_newest or run is not None:
-            if run is not None and task is not None:
-                is_newest &= not active_runs.is_overtaken(run, task)
-            places[result.run] = Place(task, is_newest, going_on.get(name))
+        task = tasks.get(result.task_name)
+        if task is None:
+            continue
+        is_current = task.running_run == result.run
+        run = runs.get(result.run) if task.name in beside else None
+        if is_current or run is not None:
+            is_overtaken = run is not None and active_runs.is_overtaken(run, task)
+            is_newest = is_current and not is_overtaken
+            places[result.run] = Place(task, is_newest, going_on.get(task.name))
     return places
 
 

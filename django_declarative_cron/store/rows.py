@@ -87,10 +87,11 @@ def terms_of(row: ScheduledTask, known: Declaration | None = None) -> Declaratio
     Raises:
         TaskTryDeserializeError: a column has a value that means nothing.
     """
-    stored = stored_of(row)
-    if known is not None and stored[1:] == known.columns:
+    if known is not None and stored_of(row).columns == known.columns:
         return known
-    terms = decode_terms(*stored[:4], row.declaration, calendars())
+    terms = decode_terms(
+        row.name, row.cron, row.timezone, row.retry_delay, row.declaration, calendars()
+    )
     schedule = terms.schedule.anchored(row.registered_at).omitting(row.skip_at)
     return replace(terms, schedule=schedule)
 

@@ -55,7 +55,7 @@ class Sources:
 
 
 class History:
-    """The history of a deployment, told once; from the first presence on unless told otherwise."""
+    """The history of a deployment, read once; without ``since``, from the first presence on."""
 
     def __init__(self, sources: Sources, *, since: datetime | None, until: datetime) -> None:
         self.until = until

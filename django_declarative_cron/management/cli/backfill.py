@@ -25,7 +25,7 @@ from ...store.manual_runs import DoneError
 from .audit import act, add_author
 from .datetimes import read_instant
 from .deployment_scope import Scope, unknown
-from .run import declaration_of, refused
+from .run import declaration_of, refusals_as_errors
 from .subcommand import Context, Options, Subcommand, add_format, attributes, write
 from .terminal import Terminal
 
@@ -238,7 +238,7 @@ def _span(context: Context, options: Options) -> Span:
 def _work(context: Context, options: Options, span: Span) -> Backfill:
     name, who = span.declaration.name, act(options, context.clock.now())
     note = f"{iso8601(span.since)} to {iso8601(span.until)}"
-    with refused(name):
+    with refusals_as_errors(name):
         manual_runs.audit_backfill(
             name, replace(who, note=f"{note}: {who.note}" if who.note else note)
         )
@@ -254,7 +254,7 @@ def _work(context: Context, options: Options, span: Span) -> Backfill:
 
 
 def _run(work: Backfill, occurrence: datetime) -> Line:
-    with refused(work.declaration.name):
+    with refusals_as_errors(work.declaration.name):
         try:
             ran = work.run(occurrence)
         except DoneError:

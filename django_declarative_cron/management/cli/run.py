@@ -40,7 +40,7 @@ def _answer(context: Context, options: Options) -> None:
     who, name = act(options, context.clock.now()), declaration.name
     announcement = f"Running {name!r}: {declaration.target.text}"
     try:
-        with refused(name):
+        with refusals_as_errors(name):
             ran = run_now(
                 declaration,
                 who,
@@ -69,8 +69,8 @@ def declaration_of(name: str) -> Declaration:
 
 
 @contextmanager
-def refused(name: str) -> Iterator[None]:
-    """Word the reasons why a task cannot run in the foreground."""
+def refusals_as_errors(name: str) -> Iterator[None]:
+    """Raise a ``CommandError`` for a task that cannot run in the foreground."""
     try:
         yield
     except NotRegisteredError as error:
