@@ -140,6 +140,7 @@ def test_values_that_are_refused(configure: Any, key: str, value: Any, message: 
         ("ADMIN_ACTS", "ADMIN_ACTIONS"),
         ("RESERVATION", "VISIBILITY_TIMEOUT"),
         ("METRICS_TASKS", "METRICS_MAX_TASK_LABELS"),
+        ("HISTORY_DAYS", "HISTORY_MAX_AGE"),
     ],
 )
 def test_the_former_name_of_an_option_is_refused_with_the_present_one(
@@ -148,6 +149,7 @@ def test_the_former_name_of_an_option_is_refused_with_the_present_one(
     configure(**{former: True})
     (problem,) = conf.option_problems()
     assert problem.message == f"is not a known option; did you mean `{present}`?"
+    assert problem.hint == f"Write `{present}`."
 
 
 def test_an_unknown_option_is_refused_with_the_nearest(configure: Any) -> None:
@@ -164,7 +166,8 @@ def test_options_are_written_in_capitals(settings: Any, key: Any) -> None:
     settings.DECLARATIVE_CRON = {key: 4}
     (problem,) = conf.option_problems()
     assert ("`WORKERS`?" in problem.message) is (key == "workers")
-    assert "`HISTORY_MAX_RUNS`" in problem.hint
+    # All options are listed only where none is near.
+    assert ("`HISTORY_MAX_RUNS`" in problem.hint) is (key != "workers")
 
 
 @pytest.mark.parametrize("given", [None, [], "x", 5])

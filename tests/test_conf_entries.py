@@ -336,6 +336,58 @@ def test_what_is_refused_and_how(keys: dict[Any, Any], field: str, reason: str) 
     assert error.message == f"Invalid registration{task}: {field} {reason}"
 
 
+@pytest.mark.parametrize(
+    ("keys", "meant", "hint"),
+    [
+        ({"timeout": 60}, "options.timeout", 'Write "options": {"timeout": 60}.'),
+        ({"time_limit": 60}, "options.timeout", 'Write "options": {"timeout": …}.'),
+        ({"time_out": 60}, "options.timeout", 'Write "options": {"timeout": …}.'),
+        ({"timeout": timedelta(minutes=5)}, "options.timeout", 'Write "options": {"timeout": …}.'),
+        (
+            {"max_attempts": 3},
+            "options.retry.max_attempts",
+            'Write "options": {"retry": {"max_attempts": 3}}.',
+        ),
+        # Three retries are four attempts.
+        (
+            {"max_retries": 3},
+            "options.retry.max_attempts",
+            'Write "options": {"retry": {"max_attempts": …}}.',
+        ),
+        (
+            {"retries": 3},
+            "options.retry.max_attempts",
+            'Write "options": {"retry": {"max_attempts": …}}.',
+        ),
+        ({"function": "a.b"}, "callback", 'Write "callback".'),
+        ({"jitter": 30}, "spread", 'Write "spread".'),
+        ({"comand": ["x"]}, "command", 'Write "command".'),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_one_meant(
+    keys: dict[str, Any], meant: str, hint: str
+) -> None:
+    (problem,) = conf.problems([entry(**keys)])
+    assert problem.message.endswith(f" is not a known key; did you mean `{meant}`?")
+    assert problem.hint == hint
+
+
+@pytest.mark.parametrize("options", [{"zzz": 1}, {"retry": {"zzz": 1}}])
+def test_all_keys_are_listed_only_where_none_is_near(options: dict[str, Any]) -> None:
+    (far,) = conf.problems([entry(options=options)])
+    assert far.hint.startswith("Known ")
+    assert "did you mean" not in far.message
+    (near,) = conf.problems([entry(options={"tgas": []})])
+    assert near.hint == "Write `tags`."
+    (key,) = conf.problems([entry(zzz=1)])
+    assert key.hint.startswith("Known keys: `name`, `cron`, ")
+
+
+def test_the_hint_of_a_refused_option_describes_it() -> None:
+    (problem,) = conf.problems([entry(options={"timeout": 0})])
+    assert problem.hint == "Maximum duration of a run: a `timedelta` or a number of seconds."
+
+
 def test_a_callback_that_may_have_to_be_ended_gets_a_process() -> None:
     assert declared().runner == "thread"
     assert declared(options={"timeout": 5}).runner == "process"

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from .channels import Channel, read_channels
 from .channels import remarks as remarks_on_channels
 from .declarations.problems import Check, Problem
-from .declarations.values import did_you_mean, in_short, listed
+from .declarations.values import did_you_mean, hint_for_unknown, in_short
 from .event_sink import Sink, read_sink, remarks
 from .monitor import Monitoring, read_monitoring
 from .readers import (
@@ -216,7 +216,7 @@ def _problem(check: Check, key: str, message: str, hint: str) -> Problem:
 
 def _unknown(flaw: Flaw) -> Problem:
     message = f"is not a known option{did_you_mean(flaw.key, OPTIONS)}"
-    hint = f"Known options: {listed(OPTIONS)}."
+    hint = hint_for_unknown(flaw.key, OPTIONS, "options")
     return _problem(Check.UNKNOWN_OPTION, flaw.key, message, hint)
 
 

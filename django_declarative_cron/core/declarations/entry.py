@@ -13,6 +13,7 @@ from ...cron import CronExpression, UnknownZoneError, validate_zone
 from ...exceptions import echoed
 from ..monitor import Monitor, read_monitor
 from ..overlap import DEFAULT_POLICY
+from ..retry import POLICY_KEYS
 from ..schedule import Schedule
 from .declaration import Declaration, Operating, Target, offset_of
 from .fields import (
@@ -26,7 +27,7 @@ from .fields import (
 )
 from .item import Declared, Item
 from .keys import CHOICES, DIALECT, KEYS, MANAGED, REQUIRED, WHAT_RUNS, Key
-from .options import read_job, read_operating, read_retry
+from .options import JOB_OPTIONS, read_job, read_operating, read_retry
 from .problems import Check
 from .runners import read_runner
 from .values import (
@@ -36,9 +37,12 @@ from .values import (
     did_you_mean,
     flaw_of_data,
     flaw_of_text,
+    in_short,
     listed,
     name_of_key,
+    nearest,
     plain_text,
+    present_name,
     too_large,
     too_long,
     too_many,
@@ -54,10 +58,38 @@ def refuse_unknown_keys(item: Item, known: tuple[str, ...]) -> None:
         item.warn(Check.MANAGED_KEY, message, f"Leave {keys} out.")
     for key in item.given:
         if key not in known and key not in MANAGED:
-            name, hint = name_of_key(key), f"Known keys: {listed(known)}."
-            hint = _celery_hint(name, item.given[key]) or hint
-            reason = f"is not a known key{did_you_mean(name, known)}"
-            item.refuse_field(Check.UNKNOWN_KEY, name, item.given[key], reason, hint)
+            _refuse_unknown_key(item, name_of_key(key), item.given[key], known)
+
+
+_NESTED: Final[Mapping[str, tuple[str, ...]]] = {
+    **{key: ("options", "retry", key) for key in POLICY_KEYS},
+    **{key: ("options", key) for key in ("retry", *JOB_OPTIONS)},
+}
+"""The paths of the keys inside of ``options``."""
+
+
+def _refuse_unknown_key(item: Item, name: str, value: Any, known: tuple[str, ...]) -> None:
+    near = present_name(name, known) or (name if name in _NESTED else None)
+    near = near or nearest(name, [*known, *_NESTED])
+    reason, hint = "is not a known key", f"Known keys: {listed(known)}."
+    if near is not None:
+        path = (near,) if near in known else _NESTED[near]
+        reason = f"{reason}; did you mean `{'.'.join(path)}`?"
+        hint = _written(path, value if near == name else None)
+    hint = _celery_hint(name, value) or hint
+    item.refuse_field(Check.UNKNOWN_KEY, name, value, reason, hint)
+
+
+def _written(path: tuple[str, ...], value: Any) -> str:
+    """Return how to write a key, with the dicts that it belongs in."""
+    *outer, key = path
+    if not outer:
+        return f'Write "{key}".'
+    shown = in_short(value) if isinstance(value, int | float | str) else "…"
+    written = f'{{"{key}": {shown}}}'
+    for each in reversed(outer[1:]):
+        written = f'{{"{each}": {written}}}'
+    return f'Write "{outer[0]}": {written}.'
 
 
 def _celery_hint(key: str, value: Any) -> str:

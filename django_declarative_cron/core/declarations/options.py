@@ -18,6 +18,7 @@ from .values import (
     MOST_TAGS,
     did_you_mean,
     flaw_of_data,
+    hint_for_unknown,
     in_short,
     listed,
     plain_text,
@@ -55,7 +56,7 @@ def read_retry(item: Item, typed: Mapping[str, Any]) -> Retry:
         return RetryPolicy()
     policy, flaws = read_policy(given)
     for flaw in flaws:
-        hint = f"Known keys: {listed(POLICY_KEYS)}." if flaw.is_unknown else _RETRY_HINT
+        hint = hint_for_unknown(flaw.key, POLICY_KEYS) if flaw.is_unknown else _RETRY_HINT
         key = f"{_RETRY}.{flaw.key}"
         item.refuse_field(Check.RETRY_POLICY, key, flaw.value, flaw.reason, hint)
     if not flaws and policy.initial_interval > policy.max_interval:
@@ -68,8 +69,11 @@ def read_job(item: Item, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return every accepted option except ``retry``; mistakes are reported to the item."""
     values, flaws = read_each(options, _READERS)
     for flaw in flaws:
-        check = Check.UNKNOWN_KEY if flaw.is_unknown else Check.KEY_VALUE
-        item.refuse_field(check, f"options.{flaw.key}", flaw.value, flaw.reason, _HINT)
+        if flaw.is_unknown:
+            check, hint = Check.UNKNOWN_KEY, hint_for_unknown(flaw.key, _READERS, "options")
+        else:
+            check, hint = Check.KEY_VALUE, _help_for(flaw.key)
+        item.refuse_field(check, f"options.{flaw.key}", flaw.value, flaw.reason, hint)
     values.pop("retry", None)
     return values
 
@@ -142,7 +146,11 @@ _READERS: Final[Mapping[str, Reader]] = {
     **{name: option.read for name, option in JOB_OPTIONS.items()},
     "retry": lambda value: value,  # ``read_retry`` reads it.
 }
-_HINT: Final = f"Known options: {listed(_READERS)}."
+
+
+def _help_for(option: str) -> str:
+    text = JOB_OPTIONS[option].help
+    return f"Write {text}." if text.startswith("a ") else f"{text[0].upper()}{text[1:]}."
 
 
 _MOST_FAILURES: Final = 10_000

@@ -79,15 +79,38 @@ _RENAMED = {
     "METRICS_TASKS": "METRICS_MAX_TASK_LABELS",
     "catch_up": "catch_up_window",
     "exclude": "exclude_calendars",
+    # Words of other schedulers.
+    "CONCURRENCY": "WORKERS",
+    "THREADS": "WORKERS",
+    "HISTORY_DAYS": "HISTORY_MAX_AGE",
+    "crontab": "cron",
+    "expression": "cron",
+    "func": "callback",
+    "function": "callback",
+    "is_active": "enabled",
+    "jitter": "spread",
+    "max_instances": "overlap_policy",
+    "max_retries": "max_attempts",
+    "misfire_grace_time": "catch_up_window",
+    "retries": "max_attempts",
+    "time_limit": "timeout",
+    "time_zone": "timezone",
+    "tz": "timezone",
 }
-"""Former names of options and keys, and the present ones."""
+"""Other names of options and keys, and the present ones."""
+
+
+def present_name(word: str, known: Collection[str]) -> str | None:
+    """Return the present name of a renamed option or key, if it is known."""
+    present = _RENAMED.get(word)
+    return present if present in known else None
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the present name of a renamed option or key, or the most similar known word."""
     known = list(known)
-    if _RENAMED.get(word) in known:
-        return _RENAMED[word]
+    if present := present_name(word, known):
+        return present
     by_folded = {each.casefold(): each for each in known if each != word}
     matches = get_close_matches(word[:_LONGEST].casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[matches[0]] if matches else None
@@ -97,6 +120,12 @@ def did_you_mean(word: Any, known: Iterable[str]) -> str:
     """Return the end of a message with the nearest known word, or an empty text."""
     near = nearest(word, known) if isinstance(word, str) else None
     return f"; did you mean `{near}`?" if near else ""
+
+
+def hint_for_unknown(word: str, known: Collection[str], kind: str = "keys") -> str:
+    """Return a hint with the nearest known word, or with all of them if none is near."""
+    near = nearest(word, known)
+    return f"Write `{near}`." if near else f"Known {kind}: {listed(known)}."
 
 
 def listed(words: Iterable[str], joint: str = ", ") -> str:
