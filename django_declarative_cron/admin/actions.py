@@ -126,8 +126,8 @@ class Action:
     def codename(self) -> str:
         return f"{self.permission or self.key}_scheduledtask"
 
-    def effect(self, task: ScheduledTask, now: datetime) -> Effect:
-        reading = read(task, now)
+    def effect(self, reading: Reading, now: datetime) -> Effect:
+        task = reading.task
         if reading.schedule is None:
             text = gettext("The row is damaged (%(reason)s). Nothing will change.")
             return Effect(task.name or "", text % {"reason": reading.problem}, False)
@@ -289,9 +289,9 @@ ACTIONS = {
 }
 
 
-def applicable(task: ScheduledTask, now: datetime) -> list[Action]:
+def applicable(reading: Reading, now: datetime) -> list[Action]:
     """Return the actions that can change the current state of a task; its page offers them."""
-    return [action for action in ACTIONS.values() if action.effect(task, now).changes]
+    return [action for action in ACTIONS.values() if action.effect(reading, now).changes]
 
 
 def _of_selected(action: Action) -> Callable[..., HttpResponse]:
@@ -325,11 +325,13 @@ class TaskActionsMixin(ReadOnlyModelAdmin):
         """Return whether the user may do an action; it needs the view permission as well."""
         return self.may_act(request, action.codename) and self.has_view_permission(request)
 
-    def action_buttons(self, request: HttpRequest, task: ScheduledTask) -> list[dict[str, Any]]:
+    def action_buttons(
+        self, request: HttpRequest, reading: Reading, now: datetime
+    ) -> list[dict[str, Any]]:
         """Return the buttons of the page of a task."""
         return [
-            {"key": each.key, "label": each.label, "url": self.action_url(each, task)}
-            for each in applicable(task, system_clock.now())
+            {"key": each.key, "label": each.label, "url": self.action_url(each, reading.task)}
+            for each in applicable(reading, now)
             if self.allows(request, each)
         ]
 
@@ -378,7 +380,7 @@ class TaskActionsMixin(ReadOnlyModelAdmin):
             "question": action.question,
             "form": form,
             "errors": form.errors,
-            "effects": [action.effect(task, now) for task in tasks],
+            "effects": [action.effect(read(task, now), now) for task in tasks],
             "keys": ",".join(str(task.pk) for task in tasks),
             "back": _back(request),
             "back_url": self._back_url(request, tasks),

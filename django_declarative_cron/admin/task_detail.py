@@ -23,7 +23,7 @@ from ..cron.zones import is_shown_twice
 from ..formatting import format_instant
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..store.overview import WENT_WRONG, Coverage, Unserved, coverage, days_of
-from ..store.queries import Reading, explain, read
+from ..store.queries import Reading, explain
 from ..store.sentences import Times, sentence
 from ..store.status import shown_end, shown_outcome
 from . import badges, charts
@@ -128,13 +128,13 @@ class TaskContext:
 def task_context(
     page: ReadOnlyModelAdmin,
     request: HttpRequest,
-    task: ScheduledTask,
+    reading: Reading,
     now: datetime,
     *,
     is_attended: bool,
 ) -> TaskContext:
     """Return the context of the page of one task."""
-    reading = read(task, now)
+    task = reading.task
     answer = explain(task, now, is_attended=is_attended)
     runs = list(runs_of(task)[:_CHARTED])
     start, pause = reading.next_start, _pause(task)

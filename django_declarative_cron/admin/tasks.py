@@ -75,7 +75,7 @@ class TaskChangeList(ChangeList):
 
 
 def _reading(task: ScheduledTask) -> Reading:
-    """Read a row once for all its columns."""
+    """Read a row once for all its columns, and for its page."""
     known: Reading | None = getattr(task, "_ddc_reading", None)
     if known is None:
         known = read(task, _now(task))
@@ -347,7 +347,8 @@ class ScheduledTaskAdmin(TaskActionsMixin, LiveUpdatesMixin):
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         attended, now = is_scheduler_running(request), system_clock.now()
+        reading = _reading(row)
         return {
-            "detail": task_context(self, request, row, now, is_attended=attended),
-            "buttons": self.action_buttons(request, row),
+            "detail": task_context(self, request, reading, now, is_attended=attended),
+            "buttons": self.action_buttons(request, reading, now),
         }

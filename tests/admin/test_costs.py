@@ -110,6 +110,18 @@ def test_the_list_takes_ten_queries_however_many_tasks_there_are(root: Client) -
     assert counts[0] == counts[1] <= 10
 
 
+def test_the_page_of_a_running_task_takes_twelve_queries_with_all_its_buttons(root: Client) -> None:
+    rows.instance()
+    run = rows.run(outcome="running", finished_at=None)
+    url = pages.page(rows.task(running_run=run.pk))
+    # The first page that a process shows also reads what it then keeps, such as content types.
+    assert root.get(url).status_code == 200
+    with CaptureQueriesContext(connection) as captured:
+        shown = root.get(url)
+    assert [each["key"] for each in shown.context["buttons"]] == ["run", "pause", "skip_next"]
+    assert sum(each["sql"].startswith("SELECT") for each in captured) <= 12
+
+
 def test_the_runs_of_tasks_before_the_page_are_not_asked_for(root: Client) -> None:
     for number in range(101):
         rows.task(f"task {number:03}")
