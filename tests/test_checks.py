@@ -110,19 +110,32 @@ def test_a_problem_has_what_initialize_raises() -> None:
     assert problem.message == problem.error.message
 
 
+AS_DICT = "or write the task as a dict, whose dialect `ojs` accepts it."
+
+
 @pytest.mark.parametrize(
     ("cron", "hint"),
     [
-        ("*/15 * * * *", 'Write "0,15,30,45 * * * *".'),
-        ("0 4 * * MON-FRI", 'Write "0 4 * * 1-5".'),
-        ("0 0 1 jan *", 'Write "0 0 1 1 *".'),
-        ("@daily", 'Write "0 0 * * *".'),
-        ("0 0 * * 7", 'Write "0 0 * * 0".'),
+        ("*/15 * * * *", f'Write "0,15,30,45 * * * *", {AS_DICT}'),
+        ("0 4 * * MON-FRI", f'Write "0 4 * * 1-5", {AS_DICT}'),
+        ("0 0 1 jan *", f'Write "0 0 1 1 *", {AS_DICT}'),
+        ("@daily", f'Write "0 0 * * *", {AS_DICT}'),
+        ("0 0 * * 7", f'Write "0 0 * * 0", {AS_DICT}'),
         (
             "0 9 * * * Europe/Berlin",
             'Write a dict with "cron": "0 9 * * *", "timezone": "Europe/Berlin".',
         ),
         ("0 0 30 2 *", "Name a day that at least one of the months has."),
+        ("0 0 L * *", "Write the task as a dict, whose dialect `ojs` accepts it."),
+        ("0 25 * * *", "Write an hour from 0 to 23."),
+        ("0 25 * * 7", "Write an hour from 0 to 23."),
+        ("60 * * * *", "Write a minute from 0 to 59."),
+        ("0 0 0 * *", "Write a day from 1 to 31."),
+        ("0 0 1-40 * *", "Write a day from 1 to 31."),
+        ("0 0 1 13 *", "Write a month from 1 to 12."),
+        ("0 0 * * 8", "Write a weekday from 0 to 6."),
+        ("1" * 900 + " * * * *", "Write a minute from 0 to 59."),
+        ("0 x * * *", 'Write * or numbers and ranges in the hour field, such as "1,3-5".'),
         ("0 0 * *", 'Write five fields, minute hour day month weekday, such as "0 7 * * 1-5".'),
         ("1" * 10_000, 'Write five fields, minute hour day month weekday, such as "0 7 * * 1-5".'),
     ],

@@ -490,6 +490,33 @@ def test_a_refused_expression_is_told_where_and_what_to_write(
     assert error.__notes__ == [f"registrations[0] 'a': {hint}"]
 
 
+@pytest.mark.parametrize(
+    ("cron", "hint"),
+    [
+        ("0 25 * * *", "Write an hour from 0 to 23."),
+        ("60 0 0 * * *", "Write a second from 0 to 59."),
+        ("0 0 * * 8", "Write a weekday from 0 to 7."),
+        (
+            "0 0 * * 5#6",
+            'Write *, numbers, ranges or steps in the weekday field, such as "1,3-5" or "*/2".',
+        ),
+        (
+            "0 0 * *",
+            "Write five fields, minute hour day month weekday, or six with seconds first, "
+            'such as "*/15 9-17 * * MON-FRI".',
+        ),
+    ],
+)
+def test_the_hint_of_a_refused_field_names_its_values(cron: str, hint: str) -> None:
+    (problem,) = conf.problems([entry(cron=cron)])
+    assert problem.hint == hint
+
+
+def test_the_hint_for_posix_names_the_dialect_that_accepts_it() -> None:
+    (problem,) = conf.problems([entry(cron="*/30 * * * *", dialect="posix")])
+    assert problem.hint == 'Write "0,30 * * * *", or set "dialect": "ojs", which accepts it.'
+
+
 def test_an_entry_that_says_posix_is_held_to_it() -> None:
     assert refused(entry(cron="@daily", dialect="posix")).reason == (
         'must not be a macro ("@daily"); write "0 0 * * *"'

@@ -353,7 +353,10 @@ def test_an_item_may_be_a_list_of_four() -> None:
 @pytest.mark.requirement("001 Error Throwing Guarantees/5")
 def test_an_error_says_where_it_is_and_what_to_write() -> None:
     error = refused([item("a"), item("b", "*/15 * * * *")])
-    assert error.__notes__ == ["registrations[1] 'b': Write \"0,15,30,45 * * * *\"."]
+    hint = (
+        'Write "0,15,30,45 * * * *", or write the task as a dict, whose dialect `ojs` accepts it.'
+    )
+    assert error.__notes__ == [f"registrations[1] 'b': {hint}"]
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def _duration_meant(text: str) -> str:
 def beyond(piece: Piece, field: Field) -> FieldParseError:
     """Refuse a number outside its field."""
     reason = f"must be within {field.low}-{field.high}, found {shown(piece.text)[1:-1]}"
-    return refuse("RANGE", field.name, piece, reason)
+    return posix.with_range(refuse("RANGE", field.name, piece, reason), field)
 
 
 def wrong_name(piece: Piece, field: Field) -> FieldParseError:

@@ -69,6 +69,12 @@ def refuse(code: str, field: str, value: str, reason: str) -> FieldParseError:
     return error
 
 
+def with_range(error: FieldParseError, field: Field) -> FieldParseError:
+    """Add the field whose values a number exceeds, so that hints can name them."""
+    vars(error)["range"] = field
+    return error
+
+
 def shown(text: str) -> str:
     """Quote a piece of input for a message, shortened."""
     return f'"{text}"' if len(text) <= _SHOWN else f'"{text[:_SHOWN]}…"'
@@ -147,7 +153,7 @@ def _bounded(digits: str, field: Field) -> int:
     reason = f"must be within {field.low}-{field.high}, found {shown(digits)[1:-1]}"
     if field is WEEKDAY and number == 7:
         raise refuse("SUN7", field.name, digits, f"{reason}: Sunday is 0")
-    raise refuse("RANGE", field.name, digits, reason)
+    raise with_range(refuse("RANGE", field.name, digits, reason), field)
 
 
 class Foreign(NamedTuple):

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from ...cron import CronExpression, parse
+from ...cron.posix import EXPRESSION
 from ...cron.suggestions import posix_equivalent
 from ...exceptions import (
     LONGEST_ECHO,
@@ -29,6 +30,8 @@ _OJS_HINT = (
     "Write five fields, minute hour day month weekday, or six with seconds first,"
     ' such as "*/15 9-17 * * MON-FRI".'
 )
+_OJS_BY_DICT = "write the task as a dict, whose dialect `ojs` accepts it"
+_OJS_BY_KEY = 'set "dialect": "ojs", which accepts it'
 _NAME_HINT = f"Write a text of 1 to {LONGEST_NAME} characters on one line."
 _NEVER_HINT = "Name a day that at least one of the months has."
 
@@ -64,7 +67,7 @@ def read_cron(item: Item, text: str, dialect: str = "posix") -> CronExpression |
         return parse(plain_text(text), dialect)
     except InvalidCronExpressionError as error:
         check = _CRON_CHECKS.get(error.code, Check.CRON)
-        hint = _swapped(item, text, dialect) or _cron_hint(text, error, dialect)
+        hint = _swapped(item, text, dialect) or _cron_hint(item, text, error, dialect)
         item.refuse(check, _for_registration(error), hint)
         return None
 
@@ -92,18 +95,49 @@ def _for_registration(error: InvalidCronExpressionError) -> CronExpressionInvali
     return refused
 
 
-def _cron_hint(text: str, error: InvalidCronExpressionError, dialect: str) -> str:
+def _cron_hint(item: Item, text: str, error: InvalidCronExpressionError, dialect: str) -> str:
     if error.code == "NEVER":
         return _NEVER_HINT
     zone, rest = _zone_inside(text)
     if zone:
         return f'Write a dict with "cron": "{rest}", "timezone": "{zone}".'
-    if len(text) > LONGEST_ECHO:
-        return _CRON_HINT
-    if dialect == "ojs":
-        return _fixed(text, error)
+    hint = ""
+    if len(text) <= LONGEST_ECHO:
+        hint = _fixed(text, error) if dialect == "ojs" else _accepted(item, text, error)
+    return hint or _hint_for_field(error, dialect)
+
+
+def _accepted(item: Item, text: str, error: InvalidCronExpressionError) -> str:
+    """Return the posix form, and the way to a dialect that accepts the expression as it is."""
     equivalent = posix_equivalent(text)
-    return f'Write "{equivalent}".' if equivalent else _CRON_HINT
+    hints = [f'Write "{equivalent}"'] if equivalent else []
+    # Of six fields the sixth may be meant as a year, which no dialect has.
+    if error.code != "COUNT" and _is_ojs(text):
+        is_dict = isinstance(item.given, dict)
+        hints.append(_OJS_BY_KEY if is_dict else _OJS_BY_DICT)
+    hint = ", or ".join(hints)
+    return f"{hint[:1].upper()}{hint[1:]}." if hint else ""
+
+
+def _is_ojs(text: str) -> bool:
+    try:
+        parse(text, "ojs")
+    except InvalidCronExpressionError:
+        return False
+    return True
+
+
+def _hint_for_field(error: InvalidCronExpressionError, dialect: str) -> str:
+    """Return the values of the refused field, or a whole expression where none is refused."""
+    field = vars(error.__cause__).get("range")
+    if field is not None:
+        article = "an" if field.name == "hour" else "a"
+        return f"Write {article} {field.name} from {field.low} to {field.high}."
+    if error.field == EXPRESSION:
+        return _OJS_HINT if dialect == "ojs" else _CRON_HINT
+    forms = "*, numbers, ranges or steps" if dialect == "ojs" else "* or numbers and ranges"
+    example = '"1,3-5" or "*/2"' if dialect == "ojs" else '"1,3-5"'
+    return f"Write {forms} in the {error.field} field, such as {example}."
 
 
 def _fixed(text: str, error: InvalidCronExpressionError) -> str:
@@ -111,7 +145,7 @@ def _fixed(text: str, error: InvalidCronExpressionError) -> str:
     said, refused = vars(error), error.__cause__
     fix, position = said.get("fix"), said.get("position")
     if not fix or position is None or not isinstance(refused, FieldParseError):
-        return _OJS_HINT
+        return ""
     return f'Write "{text[:position]}{fix}{text[position + len(refused.fieldValue) :]}".'
 
 
