@@ -210,6 +210,7 @@ def test_a_name_that_is_none_is_refused_with_the_nearest(settings: Any) -> None:
     with pytest.raises(InvalidRegistrationError) as caught:
         conf.declarations([{**task, "exclude_calendars": "holyday"}])
     assert "'holyday' is not a known calendar; did you mean `holidays`?" in caught.value.message
+    assert caught.value.__notes__[0].endswith(": Write `holidays`.")
     (problem,) = conf.problems([{**task, "exclude_calendars": ["holidays", "fair"]}])
     assert str(problem.check) == "declarative_cron.E017"
     assert problem.hint == "Known calendars: `holidays`."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from itertools import islice, takewhile
@@ -397,12 +398,21 @@ def expression_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpRespo
     return _page(page, request, "expression", _("Expression helper"), context)
 
 
+def _on_dialect(given: dict[str, Any]) -> list[str]:
+    """Return a remark for an expression that only the other dialect accepts."""
+    with suppress(InvalidCronExpressionError):
+        if given["dialect"] != "ojs":
+            parse(given["expression"], "ojs")
+            return [gettext("Tasks written as dicts accept it: their dialect is ojs.")]
+    return []
+
+
 def _explained(given: dict[str, Any], now: datetime) -> Explanation:
     try:
         expression = parse(given["expression"], given["dialect"])
         zone = validate_zone(given["timezone"])
     except InvalidCronExpressionError as error:
-        return Explanation(problem=error.message)
+        return Explanation(problem=error.message, remarks=_on_dialect(given))
     except UnknownZoneError as error:
         return Explanation(problem=str(error))
     schedule = Schedule(expression, zone, anchor=now)

@@ -156,6 +156,7 @@ def test_an_expression_is_said_in_words_with_what_comes(root: Client, text: Word
     [
         ("expression=61+*+*+*+*", "minute field"),
         ("expression=*/5+*+*+*+*", "Invalid cron expression"),
+        ("expression=*/5+*+*+*+*", "Tasks written as dicts accept it: their dialect is ojs."),
         ("expression=0+0+*+*+*&timezone=Mars/Olympus", "Unknown time zone"),
         ("expression=0+0+29+2+*", "In some years there is no matching day."),
         ("expression=0+0+1+*+1", "Both day fields are restricted"),
@@ -166,6 +167,12 @@ def test_an_expression_is_said_in_words_with_what_comes(root: Client, text: Word
 )
 def test_an_expression_is_judged(root: Client, text: Words, query: str, said: str) -> None:
     assert said in text(root.get(address("expression", f"?{query}")))
+
+
+@pytest.mark.parametrize("dialect", ["posix", "ojs"])
+def test_no_dialect_is_named_where_none_accepts_it(root: Client, text: Words, dialect: str) -> None:
+    query = f"?expression=61+*+*+*+*&dialect={dialect}"
+    assert "dialect is ojs" not in text(root.get(address("expression", query)))
 
 
 def test_the_list_leads_to_the_pages_on_its_own_site(root: Client) -> None:

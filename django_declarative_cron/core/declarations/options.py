@@ -197,7 +197,8 @@ def _calendars(item: Item, given: Any) -> tuple[str, ...]:
             item.refuse_field(Check.KEY_VALUE, "exclude_calendars", given, flaw, hint)
         elif name not in known:
             flaw = f"{echoed(name)!r} is not a known calendar{did_you_mean(name, known)}"
-            item.refuse_field(Check.CALENDAR, "exclude_calendars", given, flaw, hint)
+            near = hint_for_unknown(name, known, "calendars") if known else _NO_CALENDARS
+            item.refuse_field(Check.CALENDAR, "exclude_calendars", given, flaw, near)
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
