@@ -186,7 +186,7 @@ def test_what_a_calendar_may_exclude_does_not_run(
     [
         (("--from", "2024-01-02", "--to", "2024-01-01"), "--from is behind --to."),
         (("--from", "2024-01-02", "--to", "2999-01-01"), "is yet to come"),
-        (("--from", "yesterday"), "is no instant"),
+        (("--from", "yesterday"), "is not a time"),
     ],
 )
 def test_what_is_no_span_of_the_past_is_refused(

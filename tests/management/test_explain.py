@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.models import ScheduledTask, SchedulerInstance
-from django_declarative_cron.store import operator_actions
+from django_declarative_cron.store import guard, operator_actions
 from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.testing import Simulation
 
@@ -264,7 +264,7 @@ def test_a_pause_names_who_made_it_and_why(cron: Cron, hourly: Simulation) -> No
 def test_what_is_no_instant_is_refused(cron: Cron, hourly: Simulation, at: str) -> None:
     answer = cron("explain", "a", "--at", at, clock=hourly.clock)
     assert answer.code == 2
-    assert "is no instant" in answer.err
+    assert "is not a time" in answer.err
 
 
 def test_instants_are_shown_in_the_zone_of_the_reader(cron: Cron, sim: Simulation) -> None:
@@ -322,3 +322,34 @@ def test_commands_say_of_a_removed_task_when_it_was_removed(
         f"The task 'a' was removed at {local_time('2024-01-01 10:00:30')}. "
         "`python manage.py cron history a` shows its runs."
     )
+
+
+ABSENT = "No scheduler is running (last heartbeat 2 h ago): start `python manage.py runscheduler`."
+
+
+@pytest.mark.parametrize("words", [("list",), ("show", "a"), ("explain", "a")])
+def test_that_nothing_starts_runs_comes_first(
+    cron: Cron, sim: Simulation, words: tuple[str, ...]
+) -> None:
+    ran(sim)
+    SchedulerInstance.objects.update(heartbeat_at=sim.now)
+    piped = cron(*words, clock=sim.clock)
+    assert "No scheduler" not in piped.out + piped.err
+    until(sim, "13:30")
+    SchedulerInstance.objects.update(heartbeat_at=sim.now - timedelta(hours=2))
+    assert cron(*words, clock=sim.clock, is_terminal=True).out.startswith("No scheduler is running")
+    silent = cron(*words, clock=sim.clock)
+    assert silent.err.splitlines()[0] == ABSENT
+    assert "No scheduler" not in silent.out
+    data = cron(*words, "--format", "json", clock=sim.clock)
+    assert "No scheduler" not in data.out + data.err
+
+
+def test_a_scheduler_that_has_stopped_is_not_running(cron: Cron, sim: Simulation) -> None:
+    ran(sim)
+    SchedulerInstance.objects.update(stopped_at=sim.now, heartbeat_at=sim.now)
+    assert "No scheduler is running (last heartbeat" in cron("list", clock=sim.clock).err
+    SchedulerInstance.objects.update(heartbeat_at=guard.LONG_AGO)
+    assert "No scheduler is running: start" in cron("explain", "a", clock=sim.clock).err
+    SchedulerInstance.objects.all().delete()
+    assert "running (no heartbeat so far): start" in cron("show", "a", clock=sim.clock).err

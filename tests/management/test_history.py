@@ -156,3 +156,26 @@ def test_history_counts_attempts_and_says_why_nothing_follows(cron: Cron, sim: S
     assert "retry, attempt 2 of 3" in text
     assert "retry, attempt 3 of 3" in text
     assert "given up: attempts" in text
+
+
+@pytest.mark.usefixtures("eighty_columns")
+@pytest.mark.parametrize("words", [("history",), ("show", "flaky")])
+def test_an_error_has_one_line_below_its_run(
+    cron: Cron, three: Simulation, words: tuple[str, ...]
+) -> None:
+    long = f"ConnectionError: {'no route ' * 40}"
+    TaskRun.objects.filter(outcome="failed").update(error=f"{long}\nmore")
+    answer = cron(*words, clock=three.clock, is_terminal=True)
+    shown = [line for line in answer.lines if "no route" in line]
+    assert shown == [f"  {long[:77].rstrip()}…"]
+    assert answer.lines[answer.lines.index(shown[0]) - 1].startswith("failed ")
+    piped = cron(*words, clock=three.clock).out
+    assert f"due, {long.strip()}\n" in piped
+
+
+@pytest.mark.usefixtures("eighty_columns")
+def test_wide_lines_are_those_of_a_pipe(cron: Cron, three: Simulation) -> None:
+    TaskRun.objects.filter(outcome="failed").update(error="no route " * 40)
+    wide = cron("history", "--wide", clock=three.clock, is_terminal=True).lines
+    table = cron("history", clock=three.clock).lines
+    assert wide[: len(table)] == table

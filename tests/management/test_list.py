@@ -222,7 +222,7 @@ def test_lists_of_any_length_take_as_many_queries(
 ) -> None:
     sim.initialize([(f"t{number}", YEARLY, sim.job(), DELAY) for number in range(50)])
     # Three for tables and migrations, one for the deployment, one for the tasks, one for paces.
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         cron("list", clock=sim.clock)
 
 

@@ -88,8 +88,10 @@ def test_a_sign_that_an_encoding_lacks_is_no_traceback() -> None:
 
 
 WRONG_USE = [
-    ([], "the following arguments are required: SUBCOMMAND"),
-    (["lst"], "invalid choice: 'lst'"),
+    ([], "name a subcommand\n\neveryday subcommands:\n  list  "),
+    (["lst"], "no subcommand is called 'lst': did you mean `list`?"),
+    (["--no-color"], "the following arguments are required: SUBCOMMAND"),
+    (["frobnicate"], "no subcommand is called 'frobnicate': `cron --help` lists them"),
     (["list", "--format", "yaml"], "invalid choice: 'yaml'"),
     (["next", "* * * * *", "-n", "0"], "'0' is no number from 1 to 1000"),
     (["pause"], "one of the arguments NAME --all --tag is required"),

@@ -148,7 +148,7 @@ def test_a_part_of_it(cron: Cron, history: Simulation, settings: Any) -> None:
 @pytest.mark.parametrize(
     ("since", "why"),
     [
-        ("yesterday", "is no instant: write an ISO date and time"),
+        ("yesterday", "is not a time: write 2h, 2030-01-31 or 2030-01-31T07:00"),
         ("2024-01-01T13:30:01Z", "is yet to come"),
     ],
 )

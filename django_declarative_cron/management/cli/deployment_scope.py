@@ -17,13 +17,16 @@ from ...core.declarations.declaration import Declaration
 from ...core.declarations.problems import Problem
 from ...core.declarations.values import flaw_of_text, nearest
 from ...exceptions import DeclarativeCronError
-from ...formatting import format_instant
+from ...formatting import format_elapsed, format_instant
 from ...models import ScheduledTask, SchedulerState, TaskRun
+from ...runtime.clock import Clock
 from ...store import database
 from ...store.database import flaw_of_tables
 from ...store.queries import tagged, tags_of
 from ...store.registration_sets import Removal, removal_of
+from ...store.status import attendance, gave_up, patience
 from .subcommand import Options
+from .terminal import Terminal
 
 NOT_REGISTERED = (
     "Start a scheduler with `python manage.py runscheduler`: it registers what is declared."
@@ -69,6 +72,18 @@ class Scope:
         states = SchedulerState.objects.using(self.using).filter(deployment=self.deployment)
         return states.values_list("initialized_at", flat=True).first()
 
+    def absence(self, clock: Clock) -> str:
+        """Return the warning that no scheduler starts runs, empty where one is alive."""
+        found = attendance(self.using, self.deployment, clock.database_time())
+        if found is not None and found.heard(patience(conf.options().LEASE)):
+            return ""
+        last = None if found is None else found.last
+        heard = " (no heartbeat so far)"
+        if found is not None and last is not None:
+            age = format_elapsed(found.age(last), units=1)
+            heard = "" if gave_up(last) else f" (last heartbeat {age} ago)"
+        return f"No scheduler is running{heard}: start `python manage.py runscheduler`."
+
     def require_registered(self, names: Iterable[str]) -> None:
         """Refuse names that have no row.
 
@@ -104,6 +119,12 @@ class Scope:
             since = f" at {format_instant(removal.at, conf.project_zone())}"
         hint = f"`python manage.py cron history {shlex.quote(name)}` shows its runs."
         return CommandError(f"The task {name!r} was removed{since}. {hint}", returncode=1)
+
+
+def warn_of_absence(terminal: Terminal, absence: str) -> None:
+    """Warn before all else, so that the times below are read as plans, not as promises."""
+    if absence:
+        terminal.remark(absence, "WARNING")
 
 
 def add_selection(parser: ArgumentParser) -> None:

@@ -27,7 +27,7 @@ from .subcommand import (
     attributes,
     write,
 )
-from .table import Cell
+from .table import Cell, Form
 from .terminal import Terminal
 
 _ROLES = {
@@ -37,7 +37,6 @@ _ROLES = {
     Outcome.TIMED_OUT: "ERROR",
     Outcome.INTERRUPTED: "WARNING",
 }
-_ERROR_SHOWN = 200
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -55,6 +54,9 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-n", dest="count", type=amount, default=20, help="number of runs (default: 20)"
     )
+    parser.add_argument(
+        "--wide", action="store_true", help="whole lines on a terminal, as in a pipe"
+    )
     add_timezone(parser)
     add_format(parser)
 
@@ -63,7 +65,8 @@ def _answer(context: Context, options: Options) -> None:
     scope, now, zone = Scope.current(), context.clock.now(), zone_of(options["timezone"])
     runs = list(_runs(scope, options, now)[: options["count"]])
     is_cut = len(runs) == options["count"]
-    write(context, options, RunList(runs, zone, now, options["name"] is None, is_cut))
+    is_of_all, is_wide = options["name"] is None, options["wide"]
+    write(context, options, RunList(runs, zone, now, is_of_all, is_cut, is_wide))
 
 
 def _runs(scope: Scope, options: Options, now: datetime) -> QuerySet[TaskRun]:
@@ -91,13 +94,15 @@ class RunList:
     now: datetime
     is_of_all: bool
     is_cut: bool
+    is_wide: bool
 
     def as_dict(self) -> dict[str, Any]:
         return {"now": self.now, "runs": [run_as_dict(run, self.now) for run in self.runs]}
 
     def render(self, terminal: Terminal) -> None:
         if self.runs:
-            render_runs(terminal, self.runs, self.zone, self.now, named=self.is_of_all)
+            form: Form = "whole" if self.is_wide else "wrapped"
+            render_runs(terminal, self.runs, self.zone, self.now, named=self.is_of_all, form=form)
             terminal.remark()
         limit = ", the newest" if self.is_cut else ""
         number = format_count(len(self.runs), "run") if self.runs else "No runs found"
@@ -105,16 +110,22 @@ class RunList:
 
 
 def render_runs(
-    terminal: Terminal, runs: Sequence[TaskRun], zone: tzinfo, now: datetime, *, named: bool
+    terminal: Terminal,
+    runs: Sequence[TaskRun],
+    zone: tzinfo,
+    now: datetime,
+    *,
+    named: bool,
+    form: Form = "wrapped",
 ) -> None:
-    """Write a table of runs."""
+    """Write a table of runs; on a terminal an error has one line below its run."""
     header = ("OUTCOME", *(("TASK",) if named else ()), "SCHEDULED", "STARTED", "TOOK", "WHY")
     rows = []
     for run in runs:
         name = [Cell((run.task_name or "",))] if named else []
         outcome, *others = _row(terminal, run, zone, now)
         rows.append([outcome, *name, *others])
-    terminal.table(rows, header)
+    terminal.table(rows, header, form)
 
 
 def _row(terminal: Terminal, run: TaskRun, zone: tzinfo, now: datetime) -> list[Cell]:
@@ -129,7 +140,7 @@ def _row(terminal: Terminal, run: TaskRun, zone: tzinfo, now: datetime) -> list[
         Cell(tuple(scheduled)),
         Cell((started,)),
         Cell((_duration(run, now),)),
-        Cell(tuple(_reason(run))),
+        Cell(tuple(_reason(run)), below=run.error.strip().partition("\n")[0]),
     ]
 
 
@@ -142,8 +153,6 @@ def _reason(run: TaskRun) -> list[str]:
     lines = [reason]
     if "given_up" in detail:
         lines.append(f"given up: {detail['given_up']}".replace("_", "-"))
-    if run.error:
-        lines.append(run.error.strip().partition("\n")[0][:_ERROR_SHOWN])
     return lines
 
 

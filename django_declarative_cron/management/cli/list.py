@@ -22,7 +22,7 @@ from ...models import ScheduledTask
 from ...store.overview import judged, paces
 from ...store.queries import Reading, ran_before_change, read, tagged, tags_of, with_runs
 from .datetimes import add_timezone, zone_of
-from .deployment_scope import NOT_REGISTERED, Scope
+from .deployment_scope import NOT_REGISTERED, Scope, warn_of_absence
 from .subcommand import Context, Options, Subcommand, add_choice, add_format, attributes, write
 from .table import Cell
 from .terminal import Terminal
@@ -86,8 +86,9 @@ def _report(context: Context, options: Options, zone: ZoneInfo) -> TaskList:
     if initialized_at is not None:
         _refuse_unknown(scope, options, readings)
     kept = [reading for reading in readings if _is_asked_for(reading, options)]
-    slow = []
+    absence, slow = "", []
     if initialized_at is not None and options["format"] != "json":
+        absence = scope.absence(context.clock)
         found = paces(scope.using, scope.deployment)
         slow = [
             f"{problem.task!r} is too slow: {problem.message}."
@@ -95,7 +96,7 @@ def _report(context: Context, options: Options, zone: ZoneInfo) -> TaskList:
             for problem in judged(reading.task, found, now)
         ]
     kept.sort(key=lambda reading: reading.order)
-    return TaskList(scope, initialized_at, kept, slow, zone, now, options["wide"])
+    return TaskList(scope, initialized_at, kept, absence, slow, zone, now, options["wide"])
 
 
 def _refuse_unknown(scope: Scope, options: Options, readings: list[Reading]) -> None:
@@ -123,6 +124,8 @@ class TaskList:
     scope: Scope
     initialized_at: datetime | None
     readings: list[Reading]
+    absence: str
+    """The warning that no scheduler is running, empty where one is or nobody reads it."""
     slow: list[str]
     zone: ZoneInfo
     now: datetime
@@ -143,6 +146,7 @@ class TaskList:
             terminal.say(NOT_REGISTERED)
             terminal.say("`python manage.py cron plan` shows what that would be.")
             return
+        warn_of_absence(terminal, self.absence)
         terminal.remark(self._summary())
         terminal.remark()
         is_narrow = terminal.is_interactive and not self.is_wide
@@ -194,8 +198,6 @@ class TaskList:
                 runs = format_count(reading.task.interruptions, "run")
                 text = f"may end the process it runs in: its last {runs} ended with it."
                 yield f"{reading.task.name!r} {text}"
-        if any(reading.status == Status.OVERDUE for reading in self.readings):
-            yield "Overdue tasks wait for a scheduler: `python manage.py runscheduler`."
         yield from self.slow
 
 

@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 
 from django.utils import translation
 
-from ... import conf
 from ...core.explain import Answer, Cause, Row
 from ...cron import describe
 from ...formatting import format_duration, format_instant, format_relative
@@ -29,9 +28,8 @@ from ...store.queries import (
     tags_of,
 )
 from ...store.sentences import masked, sentence
-from ...store.status import attendance, patience
 from .datetimes import add_timezone, read_instant, zone_of
-from .deployment_scope import Scope
+from .deployment_scope import Scope, warn_of_absence
 from .history import render_runs, run_as_dict
 from .list import task_as_dict, word
 from .subcommand import Context, Options, Report, Subcommand, add_format, attributes, write
@@ -81,14 +79,13 @@ def _report(context: Context, options: Options, *, is_whole: bool) -> Report:
     task = scope.tasks.get(name=name)
     schedule = read_schedule(task)[0]
     at = _instant(options, zone if schedule is None else schedule.zone)
-    found = attendance(scope.using, scope.deployment, context.clock.database_time())
-    is_attended = found is not None and bool(found.heard(patience(conf.options().LEASE)))
-    why = explain(task, now, at, is_attended=is_attended)
+    absence = scope.absence(context.clock)
+    why = explain(task, now, at, is_attended=not absence)
     if not is_whole:
-        return Explanation(task, why, at, zone, now)
+        return Explanation(task, why, absence, at, zone, now)
     newest = scope.runs.filter(task_name=name).select_related("instance").order_by("-id")
     shown = list(newest.defer("traceback", "instance__lapses")[:_RUNS])
-    return TaskReport(read(task, now), why, shown, zone, now)
+    return TaskReport(read(task, now), why, absence, shown, zone, now)
 
 
 def _instant(options: Options, zone: ZoneInfo) -> datetime | None:
@@ -136,6 +133,8 @@ class Explanation:
 
     task: ScheduledTask
     why: Answer
+    absence: str
+    """The warning that no scheduler is running, empty where one is."""
     at: datetime | None
     zone: ZoneInfo
     now: datetime
@@ -159,6 +158,7 @@ class Explanation:
 
     def render(self, terminal: Terminal) -> None:
         why, task = self.why, self.task
+        warn_of_absence(terminal, self.absence)
         terminal.say(sentence_of(why, self.zone), "ERROR" if why.cause in _BAD else "")
         if why.row is not None and why.row.error:
             terminal.say(why.row.error)
@@ -185,6 +185,8 @@ class TaskReport:
 
     reading: Reading
     why: Answer
+    absence: str
+    """The warning that no scheduler is running, empty where one is."""
     runs: list[TaskRun]
     zone: ZoneInfo
     now: datetime
@@ -205,6 +207,7 @@ class TaskReport:
 
     def render(self, terminal: Terminal) -> None:
         task = self.reading.task
+        warn_of_absence(terminal, self.absence)
         terminal.say(task.name or "", "MIGRATE_HEADING")
         if task.description:
             terminal.say(task.description)

@@ -17,10 +17,17 @@ Form = Literal["wrapped", "cut", "whole"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """The lines of one row and column, and their colour."""
+    """The lines of one row and column, and their colour.
+
+    Args:
+        lines: texts below each other.
+        paint: colours them.
+        below: a text below its row, cut to the width; where rows are one line, its last line.
+    """
 
     lines: tuple[str, ...] = ()
     paint: Paint | None = None
+    below: str = ""
 
 
 def cells(*texts: str) -> list[Cell]:
@@ -40,8 +47,8 @@ def table(rows: Sequence[Sequence[Cell]], width: int | None, form: Form = "wrapp
         return []
     if form == "wrapped" and width is not None:
         widths = _widths(rows, width)
-        return [line for row in rows for line in _wrapped(row, widths)]
-    joined = [[Cell((", ".join(cell.lines),), cell.paint) for cell in row] for row in rows]
+        return [line for row in rows for line in _wrapped(row, widths, width)]
+    joined = [[_joined(cell) for cell in row] for row in rows]
     widths = _widths(joined, width if form == "cut" else None)
     return [_line([(cell, cell.lines[0]) for cell in row], widths) for row in joined]
 
@@ -61,13 +68,21 @@ def _needed(cell: Cell) -> int:
     return max(map(columns, cell.lines), default=0)
 
 
-def _wrapped(row: Sequence[Cell], widths: Sequence[int]) -> Iterator[str]:
+def _joined(cell: Cell) -> Cell:
+    lines = (*cell.lines, cell.below) if cell.below else cell.lines
+    return Cell((", ".join(lines),), cell.paint)
+
+
+def _wrapped(row: Sequence[Cell], widths: Sequence[int], width: int) -> Iterator[str]:
     lines = [
         [part for line in cell.lines for part in wrap(line, width)]
         for cell, width in zip(row, widths, strict=True)
     ]
     for parts in zip_longest(*lines, fillvalue=""):
         yield _line(list(zip(row, parts, strict=True)), widths)
+    for cell in row:
+        if cell.below:
+            yield cut(f"{GAP}{cell.below}", width)
 
 
 def _line(parts: Sequence[tuple[Cell, str]], widths: Sequence[int]) -> str:

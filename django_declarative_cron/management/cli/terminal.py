@@ -97,7 +97,7 @@ class Terminal:
     ) -> None:
         """Write a table; in a pipe its lines are whole, whatever the form."""
         heading = [Cell((name,), self.paint("MIGRATE_HEADING")) for name in header]
-        body = [[Cell(tuple(map(safe, cell.lines)), cell.paint) for cell in row] for row in rows]
+        body = [[_safe(cell) for cell in row] for row in rows]
         lines = table([heading, *body] if header else body, self.width, form)
         self._write(self._out, "\n".join(lines))
 
@@ -124,6 +124,10 @@ class Terminal:
             stream.flush()
         except BrokenPipeError:
             abandon(stream)
+
+
+def _safe(cell: Cell) -> Cell:
+    return Cell(tuple(map(safe, cell.lines)), cell.paint, safe(cell.below))
 
 
 def _native(value: Any) -> Any:

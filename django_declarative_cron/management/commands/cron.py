@@ -7,7 +7,13 @@ an unknown name, invalid settings or an unmigrated database.
 from __future__ import annotations
 
 import os
-from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
+from argparse import (
+    SUPPRESS,
+    Action,
+    ArgumentError,
+    ArgumentParser,
+    RawDescriptionHelpFormatter,
+)
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -20,6 +26,7 @@ from django.core.management.base import (
 from django.db import Error as DatabaseError
 
 from ...core.declarations.problems import UnresolvableError
+from ...core.declarations.values import nearest
 from ...exceptions import safe
 from ...runtime.clock import Clock, system_clock
 from ...runtime.runners import fork_server_client
@@ -71,10 +78,26 @@ def _groups() -> str:
     return "\n".join(lines)
 
 
+class _Choices(dict[str, ArgumentParser]):
+    """The subcommands, which suggest one for a misspelt name instead of listing all."""
+
+    def __init__(self, action: Action) -> None:
+        super().__init__(action.choices or {})
+        self._action = action
+
+    def __contains__(self, name: object) -> bool:
+        if super().__contains__(name):
+            return True
+        near = nearest(str(name), self)
+        hint = f"did you mean `{near}`?" if near else "`cron --help` lists them"
+        raise ArgumentError(self._action, f"no subcommand is called {name!r}: {hint}")
+
+
 class Command(BaseCommand):
     """Run one of the subcommands."""
 
     help = f"Look at scheduled tasks and act on them.\n{_EXIT_CODES}\n\n{_groups()}"
+    missing_args_message = f"name a subcommand\n\n{_groups()}"
     # Mistakes in the settings must not keep anyone from pausing a task.
     requires_system_checks = []
     clock: Clock = system_clock
@@ -95,6 +118,7 @@ class Command(BaseCommand):
             subparser = subparsers.add_parser(each.name, description=each.help)
             each.arguments(subparser)
             _add_common(subparser)
+        subparsers.choices = _Choices(subparsers)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         """Respect the variable ``NO_COLOR``."""
