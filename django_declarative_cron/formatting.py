@@ -8,6 +8,9 @@ from typing import overload
 
 from .cron.zones import is_shown_twice
 
+EARLIEST, LATEST = (datetime(year, 1, 1, tzinfo=UTC) for year in (1900, 9000))
+"""Instants that people may give lie between these: every zone can show them."""
+
 SECOND = timedelta(seconds=1)
 _MILLISECOND = timedelta(milliseconds=1)
 _UNITS = (

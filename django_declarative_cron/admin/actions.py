@@ -18,6 +18,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from ..formatting import LATEST
 from ..models import ScheduledTask, TaskOverride
 from ..runtime.clock import system_clock
 from ..store import operator_actions
@@ -51,7 +52,9 @@ class FutureField(forms.DateTimeField):
         try:
             given = given.astimezone(UTC)
         except OverflowError:
-            raise ValidationError(_("This is too far in the future.")) from None
+            given = datetime.max.replace(tzinfo=UTC)
+        if given >= LATEST:
+            raise ValidationError(_("This is too far in the future."))
         if given <= system_clock.now():
             raise ValidationError(self.past)
         return given

@@ -7,6 +7,7 @@ import contextvars
 import decimal
 import inspect
 import io
+import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -179,7 +180,13 @@ def _called(work: Work, clock: Clock, success: Callable[[Any], Result]) -> Resul
 
 
 def _returned(work: Work) -> Any:
-    value = invoke(work)
+    process = os.getpid()
+    try:
+        value = invoke(work)
+    finally:
+        if os.getpid() != process:
+            # A child that the callback forked has returned: it must not go on as its parent.
+            os._exit(1)
     return asyncio.run(finished(value)) if inspect.isawaitable(value) else _consumed(value)
 
 

@@ -366,7 +366,9 @@ class Absence:
 
     def ready_after(self, now: datetime) -> datetime | None:
         """Return the instant after which the next occurrence may bring the task back."""
-        return None if self.after is None else max(self.after + MARGIN, now)
+        if self.after is None or self.after > NEVER - MARGIN:
+            return None
+        return max(self.after + MARGIN, now)
 
 
 class Absences(dict[str, Absence]):

@@ -224,7 +224,8 @@ def test_the_history_of_the_task_shows_the_entry(root: Client, text: Words) -> N
         ("2001-01-01T00:00", "The end of the pause must be in the future."),
         ("soon", "Enter a valid date/time."),
         ("2026-02-30T00:00", "Enter a valid date/time."),
-        ("9999-12-30T12:00", None),
+        ("8999-12-30T12:00", None),
+        ("9999-12-30T12:00", "This is too far in the future."),
     ],
 )
 def test_the_end_of_a_pause_must_be_in_the_future(

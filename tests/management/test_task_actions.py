@@ -149,6 +149,7 @@ BAD_ENDS = [
     ("tomorrow", "is not a time: write 2030-01-31, 2030-01-31T07:00 or 2030-01-31T07:00Z"),
     ("", "is not a time"),
     ("0001-01-01T00:00+14:00", "is not a time"),
+    ("9999-12-31T23:59:59Z", "is out of range: write a year from 1900 to 8999."),
     ("2024-01-01T11:10:00Z", "is in the past: it was 2024-01-01T11:10:00Z"),
     ("2023-12-31", "is in the past"),
     ("2024-03-31T02:30", "does not exist or exists twice in Europe/Berlin"),

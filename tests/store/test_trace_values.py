@@ -10,6 +10,7 @@ import pytest
 
 from django_declarative_cron.store.trace_builder import History, Sources, Writer, ending
 from django_declarative_cron.store.trace_values import (
+    Absence,
     Busy,
     Flights,
     Life,
@@ -270,3 +271,8 @@ def test_which_time_with_a_scheduler_started_a_run(
     history = History(sources, since=None, until=UNTIL)
     run = Ran(1, "t", started_at, UNTIL, "succeeded", "due", instance)
     assert history._number_at(run) == number
+
+
+def test_an_absence_to_the_end_of_time_has_no_return() -> None:
+    assert Absence("people", datetime.max.replace(tzinfo=UTC)).ready_after(NOON) is None
+    assert Absence("people", NOON).ready_after(NOON) == NOON + MINUTE

@@ -11,6 +11,7 @@ from django.core.management.base import CommandError
 
 from ... import conf
 from ...cron import UnknownZoneError, validate_zone
+from ...formatting import EARLIEST, LATEST
 
 _DURATION = re.compile(r"(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m(?:in)?)?(?:(\d{1,7})s)?")
 _FORMS = "2030-01-31, 2030-01-31T07:00 or 2030-01-31T07:00Z"
@@ -66,10 +67,15 @@ def read_instant(
         CommandError: the text is no instant, with exit code 2 and the accepted forms.
     """
     try:
-        return _instant(option, text) if zone is None else _first_pass(text, zone)
+        given = _instant(option, text) if zone is None else _first_pass(text, zone)
     except (ValueError, OverflowError):
         message = f"{option} {text!r} is not a time: write {forms}."
         raise CommandError(message, returncode=2) from None
+    if not EARLIEST <= given < LATEST:
+        years = f"{EARLIEST.year} to {LATEST.year - 1}"
+        message = f"{option} {text!r} is out of range: write a year from {years}."
+        raise CommandError(message, returncode=2)
+    return given
 
 
 def _first_pass(text: str, zone: ZoneInfo) -> datetime:

@@ -24,6 +24,7 @@ from django.contrib.auth.models import User
 from django.db import OperationalError, connection, transaction
 
 from django_declarative_cron import current_run
+from django_declarative_cron.runtime import forking
 from django_declarative_cron.runtime.work import Run
 from tests.timeouts import TIMEOUT
 
@@ -420,6 +421,14 @@ def works_until_it_may_go_on(run: Run) -> None:
 def leads_a_session() -> bool:
     """Tell whether its process can leave neither its group nor its session."""
     return os.getpid() == os.getpgrp() == os.getsid(0)
+
+
+def comes_back_twice() -> int | str:
+    """Return in a forked child too; the parent returns the exit code of the child."""
+    child = forking.fork()
+    if child == 0:
+        return "the child"
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def leaves_a_fork_behind(run: Run) -> None:

@@ -95,6 +95,11 @@ def test_a_run_ends_whatever_keeps_it_from_being_called(
     monkeypatch.undo()
 
 
+def test_a_child_that_comes_back_from_the_callback_ends(bench: Bench) -> None:
+    run = bench.run("comes_back_twice")
+    assert (run.outcome, run.result) == ("succeeded", 1)
+
+
 def _runs(bench: Bench, name: str) -> bool:
     (place,) = bench.scheduler._engine.runners._by_name["thread"]._busy  # type: ignore[attr-defined]
     return bool(place.work.run.task_name == name)
