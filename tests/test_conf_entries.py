@@ -361,6 +361,8 @@ def test_what_is_refused_and_how(keys: dict[Any, Any], field: str, reason: str) 
         ),
         ({"function": "a.b"}, "callback", 'Write "callback".'),
         ({"jitter": 30}, "spread", 'Write "spread".'),
+        ({"task": "a.b"}, "callback", 'Write "callback": "app.module.function".'),
+        ({"schedule": 30}, "cron", 'Write "cron": "0 7 * * *".'),
         ({"comand": ["x"]}, "command", 'Write "command".'),
     ],
 )

@@ -128,7 +128,7 @@ def _flaw_of_command(command: str, with_users: bool) -> str:
     if not first:
         return "has no command"
     if _FIELD.fullmatch(first):
-        return f"has more than five fields of times, or `{first}` is no command: cron has five"
+        return f"has more than five fields of times, or `{first}` is not a command: cron has five"
     if not with_users and rest and first in _USERS:
         return f"has `{first}` before the command, as lines of a system crontab have: add --system"
     return ""

@@ -111,7 +111,7 @@ def test_prune_forgets_what_is_old(cron: Cron, three: Simulation) -> None:
 def test_prune_refuses_what_is_no_number(
     cron: Cron, three: Simulation, words: tuple[str, ...]
 ) -> None:
-    assert "is no number" in cron("prune", *words, clock=three.clock).err
+    assert "is not a number" in cron("prune", *words, clock=three.clock).err
 
 
 def test_a_terminal_is_told_how_far_the_pruning_is(

@@ -254,7 +254,8 @@ def test_wrong_use_is_told_what_to_write(
 
 @pytest.mark.parametrize("number", ["0", "-1", "1001", "x", "١"])
 def test_numbers_out_of_range_are_refused(number: str, cron: Cron) -> None:
-    assert f"'{number}' is no number from 1 to 1000" in cron("next", "* * * * *", f"-n{number}").err
+    answer = cron("next", "* * * * *", f"-n{number}")
+    assert f"'{number}' is not a number from 1 to 1000" in answer.err
 
 
 def test_an_expression_needs_no_database_at_all(

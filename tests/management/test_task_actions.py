@@ -201,7 +201,7 @@ def test_a_pause_may_have_a_length(cron: Cron, ready: Simulation) -> None:
 @pytest.mark.parametrize("text", ["", "h", "2", "2w", "2h-1m", "2h 3", "PT2H"])
 def test_a_length_that_is_none(text: str, cron: Cron, ready: Simulation) -> None:
     answer = cron("pause", "a", f"--for={text}", clock=ready.clock)
-    assert f"{text!r} is no duration such as 90s, 30m, 2h or 1d" in answer.err
+    assert f"{text!r} is not a duration such as 90s, 30m, 2h or 1d" in answer.err
     assert _acts() == []
 
 

@@ -93,7 +93,7 @@ WRONG_USE = [
     (["--no-color"], "the following arguments are required: SUBCOMMAND"),
     (["frobnicate"], "no subcommand is called 'frobnicate': `cron --help` lists them"),
     (["list", "--format", "yaml"], "invalid choice: 'yaml'"),
-    (["next", "* * * * *", "-n", "0"], "'0' is no number from 1 to 1000"),
+    (["next", "* * * * *", "-n", "0"], "'0' is not a number from 1 to 1000"),
     (["pause"], "one of the arguments NAME --all --tag is required"),
     (["retry", "b"], "one of the arguments --now --clear is required"),
 ]

@@ -93,6 +93,8 @@ _RENAMED = {
     "max_retries": "max_attempts",
     "misfire_grace_time": "catch_up_window",
     "retries": "max_attempts",
+    "schedule": "cron",
+    "task": "callback",
     "time_limit": "timeout",
     "time_zone": "timezone",
     "tz": "timezone",

@@ -41,7 +41,7 @@ def duration(text: str) -> timedelta:
     """Return a duration such as ``90s``, ``30m``, ``2h``, ``1d`` or ``1h30m``."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or not any(match.groups()):
-        raise ArgumentTypeError(f"{text!r} is no duration such as 90s, 30m, 2h or 1d")
+        raise ArgumentTypeError(f"{text!r} is not a duration such as 90s, 30m, 2h or 1d")
     days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
 

@@ -40,7 +40,7 @@ def _seconds(text: str) -> float:
     with suppress(ValueError):
         if 0 <= (value := float(text)) <= _LONGEST:
             return value
-    raise ArgumentTypeError(f"{text!r} is no number of seconds from 0 to {_LONGEST:,}")
+    raise ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {_LONGEST:,}")
 
 
 def _answer(context: Context, options: Options) -> None:

@@ -97,5 +97,5 @@ def add_choice(
 def amount(text: str, most: int = _MOST) -> int:
     """Return a number of things, from 1 on."""
     if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most):
-        raise ArgumentTypeError(f"{text!r} is no number from 1 to {most}")
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 to {most}")
     return int(text)
