@@ -84,7 +84,7 @@ def test_a_task_sees_that_a_superseded_instance_goes_back_to_its_set(simulation:
 
 def test_several_instances_have_no_trace_in_the_theory(simulation: Started) -> None:
     sim = simulation("10:01:30", instances=2)
-    with pytest.raises(ValueError, match="several"):
+    with pytest.raises(ValueError, match="simulate a single instance"):
         sim.trace()
 
 
