@@ -9,7 +9,7 @@ from typing import overload
 from .cron.zones import is_shown_twice
 
 EARLIEST, LATEST = (datetime(year, 1, 1, tzinfo=UTC) for year in (1900, 9000))
-"""Instants that people may give lie between these: every zone can show them."""
+"""The bounds of instants that users enter: every time zone can show those between them."""
 
 SECOND = timedelta(seconds=1)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -102,10 +102,7 @@ def format_duration(
 def format_elapsed(
     length: timedelta | float, units: int = 2, *, translate: Callable[[str], str] = str
 ) -> str:
-    """Return a measured duration as ``format_duration`` does, one too short to show as ``<1 ms``.
-
-    A clock may see no time pass, but nothing takes none.
-    """
+    """Return a measured duration like ``format_duration``, but ``<1 ms`` instead of ``0 s``."""
     if not isinstance(length, timedelta):
         length = timedelta(seconds=length)
     if length < _MILLISECOND:

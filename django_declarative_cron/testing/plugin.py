@@ -50,6 +50,7 @@ def cron_snapshot(request: pytest.FixtureRequest) -> Callable[..., None]:
     rewrite = bool(request.config.getoption("--cron-snapshot-rewrite"))
 
     def compare(path: Path | str, *, tasks: Any = None) -> None:
+        """Compare the schedule with a file, or write the file."""
         __tracebackhide__ = True
         from .schedules import assert_schedule_snapshot
 
