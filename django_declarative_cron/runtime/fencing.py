@@ -18,7 +18,7 @@ from django.db import Error as DatabaseError
 
 from ..core.liveness import Watch, gap_between
 from ..core.options import Options
-from ..store import database, results
+from ..store import database, liveness, results
 from ..store.guard import Member
 from ..store.liveness import Process
 from .clock import Clock, Moment, moment
@@ -85,7 +85,8 @@ class Fence:
 
     A run may have waited for a free thread, or its process may have been stopped between the
     commit of the claim and the call, for so long that another instance has taken the run over.
-    A later heartbeat does not validate runs that were claimed before.
+    A later heartbeat does not validate runs that were claimed before, and a run that no other
+    instance has found yet may be found the moment after: this one is heard of before it asks.
 
     Args:
         clock: the clock for its waits.
@@ -106,11 +107,15 @@ class Fence:
         """Return whether a run is still this instance's; wait until the database answers."""
         while not self._is_sure(member, lapses):
             try:
-                return results.is_open(member, run)
+                return self._is_heard(member) and results.is_open(member, run)
             except DatabaseError as error:
                 self._refused("asking for a run before it is called", error, self._clock.now())
                 self._clock.wait(threading.Event(), _AGAIN)
         return True
+
+    def _is_heard(self, member: Member) -> bool:
+        """Return whether no other instance takes this one's runs over from now on."""
+        return self._validity.holds(member.longest_silence) or liveness.vouch(member)
 
     def _is_sure(self, member: Member, lapses: int) -> bool:
         # Validity first: it may be renewed, after a lapse, between the two comparisons.

@@ -120,7 +120,7 @@ def _heartbeat(member: Member, watched: Watch | None) -> bool:
 
 @database.again_after_conflict
 def vouch(member: Member) -> bool:
-    """Record a heartbeat for a process that cannot; do not renew its lease.
+    """Record a heartbeat for a process that cannot, or could not until now; renew no lease.
 
     Returns:
         whether it has a row, and has neither left in order nor given itself up.
@@ -130,11 +130,12 @@ def vouch(member: Member) -> bool:
         Q(stopped_at=None) | Q(heartbeat_at__lt=F("stopped_at")),
         heartbeat_at__gt=LONG_AGO,
     )
-    row = here.annotate(database_now=member.database_time).first()
-    if row is None:
-        return False
-    since = row.mute_since or row.heartbeat_at
-    return _is_heard(here, member, row.database_now, mute_since=since)
+    with database.direct(member.using):
+        row = here.annotate(database_now=member.database_time).first()
+        if row is None:
+            return False
+        since = row.mute_since or row.heartbeat_at
+        return _is_heard(here, member, row.database_now, mute_since=since)
 
 
 def _is_heard(

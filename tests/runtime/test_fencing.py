@@ -13,7 +13,7 @@ from django.db import OperationalError
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime.fencing import Fence, LeaseValidity, ObservedWindow
-from django_declarative_cron.store import results
+from django_declarative_cron.store import liveness, results
 from django_declarative_cron.store.guard import peek
 from django_declarative_cron.testing import ManualClock
 
@@ -91,6 +91,28 @@ def test_runs_of_before_a_lapse_are_asked_for_though_trust_holds_again(
     assert not fence.admits(member, 1, before)
     assert fence.admits(member, 2, fence.lapses)
     assert asked == [1]
+
+
+@pytest.mark.parametrize("has_row", [True, False])
+def test_who_was_silent_is_heard_of_before_it_asks_for_a_run(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch, has_row: bool
+) -> None:
+    """Or another instance could find it dead between the answer and the call."""
+    deeds: list[str] = []
+
+    def vouch(member: Any) -> bool:
+        deeds.append("vouch")
+        return has_row
+
+    def is_open(member: Any, run: int) -> bool:
+        deeds.append("is_open")
+        return True
+
+    monkeypatch.setattr(liveness, "vouch", vouch)
+    monkeypatch.setattr(results, "is_open", is_open)
+    fence = Fence(clock, LeaseValidity(clock), Mock())
+    assert fence.admits(Mock(longest_silence=LEASE), 1, 0) is has_row
+    assert deeds == ["vouch", "is_open"][: 1 + has_row]
 
 
 def _lose_trust(monkeypatch: pytest.MonkeyPatch) -> None:

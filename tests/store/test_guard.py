@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, connections
+from django.db import IntegrityError, connection, connections
 
 from django_declarative_cron.models import (
     ScheduledTask,
@@ -19,13 +19,13 @@ from django_declarative_cron.models import (
     SchedulerState,
     TaskRun,
 )
-from django_declarative_cron.store import claims, guard, liveness, reconcile, recovery
+from django_declarative_cron.store import claims, guard, liveness, reconcile, recovery, results
 from django_declarative_cron.store.guard import Candidacy, Member, Role, peek
 from django_declarative_cron.store.liveness import Process
 from django_declarative_cron.testing import ManualClock
 
 from ..timeouts import TIMEOUT
-from .conftest import Deployment
+from .conftest import Deployment, Stranger
 
 
 @pytest.fixture
@@ -237,6 +237,61 @@ def test_no_sign_of_life_or_death_changes_anything_of_who_went(
     before = list(SchedulerInstance.objects.values())
     assert not sign(first)
     assert list(SchedulerInstance.objects.values()) == before
+
+
+def _silent(first: Member) -> Candidacy:
+    """Let an instance be silent for longer than any may, observed by another one."""
+    now = datetime.now(UTC)
+    heard = now - 2 * first.longest_silence
+    SchedulerInstance.objects.filter(id=first.instance).update(heartbeat_at=heard)
+    SchedulerState.objects.update(lease_expires_at=heard)
+    return Candidacy((now - timedelta(hours=3), now))
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_who_is_heard_of_again_before_it_is_found_keeps_its_runs(
+    deployment: Deployment, first: Member, join: Callable[..., Member], is_heard: bool
+) -> None:
+    second = join()
+    runs = [claim.run for claim in _claim(deployment, first).claims]
+    watched = _silent(first)
+    if is_heard:
+        assert liveness.vouch(first)
+    assert _claim(deployment, second, reaping=True, candidacy=watched).role is Role.LEADING
+    assert liveness.vouch(first)
+    assert len(runs) == 3
+    assert [results.is_open(first, run) for run in runs] == [is_heard] * 3
+
+
+def test_who_is_just_being_found_is_heard_of_after_its_runs_have_ended(
+    deployment: Deployment,
+    first: Member,
+    join: Callable[..., Member],
+    run_in_thread: InThread,
+    stranger: Stranger,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    second = join()
+    [run, *_] = [claim.run for claim in _claim(deployment, first).claims]
+    watched, answers, interrupt = _silent(first), [], recovery.interrupt
+
+    def ask() -> None:
+        answers.append(liveness.vouch(first) and results.is_open(first, run))
+
+    threads: list[threading.Thread] = []
+
+    def interrupts(*given: Any) -> Any:
+        threads.append(run_in_thread(ask))
+        if connection.vendor != "sqlite":  # It does not show who waits for its one lock.
+            stranger.wait_for_a_waiter()
+        assert answers == []
+        return interrupt(*given)
+
+    monkeypatch.setattr(recovery, "interrupt", interrupts)
+    assert _claim(deployment, second, reaping=True, candidacy=watched).role is Role.LEADING
+    [asking] = threads
+    asking.join(TIMEOUT)
+    assert answers == [False]
 
 
 def test_death_may_be_later_than_the_loss_of_the_lead(
