@@ -32,12 +32,6 @@ class Hold:
         self.remembers = False
 
     def step(self, sets: bool, clears: bool) -> bool:
-        """Move to the next position and read there.
-
-        Args:
-            sets: *set* is true there.
-            clears: *clear* is true there.
-        """
         self.remembers = sets or (self.remembers and not clears)
         self.holds = self.remembers and not clears
         return self.holds
@@ -52,20 +46,12 @@ class HoldPlus:
         self.holds = False
 
     def step(self, sets: bool, clears: bool) -> bool:
-        """Move to the next position and read there.
-
-        Args:
-            sets: *set* is true there.
-            clears: *clear* is true there.
-        """
         self.holds = sets or (self.holds and not clears)
         return self.holds
 
 
 @dataclass(slots=True)
 class _Here:
-    """What is true of one task at one position."""
-
     due: bool = False
     retry_due: bool = False
     rs: bool = False
@@ -95,7 +81,6 @@ class _Task:
         self.changed: tuple[str, Moment] | None = None
 
     def step(self, here: _Here) -> None:
-        """Move on by one position."""
         clears = here.rs or here.first_coming
         self.running.step(here.rs, here.re or here.crash)
         self.unended.step(here.rs, here.re)
@@ -105,7 +90,6 @@ class _Task:
         self.boot = here.first_coming and here.mountain and not self.running.holds
 
     def pending(self) -> dict[str, bool]:
-        """Give the four parts of ``Pending_x``."""
         idle = not self.running.holds
         return {
             "DuePending": self.due.holds and idle,
@@ -116,7 +100,6 @@ class _Task:
 
     @property
     def is_pending(self) -> bool:
-        """Give ``Pending_x``."""
         owed = (self.due.holds or self.retry.holds) and not self.running.holds
         return owed or self.orphaned.holds or self.boot
 
@@ -145,42 +128,33 @@ class LiteralState:
 
     @property
     def active(self) -> bool:
-        """Say whether starts are possible."""
         return self._active.holds
 
     @property
     def quiescent(self) -> bool:
-        """Say whether no run is in flight."""
         return not self.in_flight()
 
     @property
     def stop_waits_for_nothing(self) -> bool:
-        """Say whether a stop was called and no run is in flight."""
         return self._stop_started and self.registered is not None and self.quiescent
 
     def task_of(self, event: Event) -> Task:
-        """Give what an event is about, as this reading tells tasks apart."""
         assert event.registration is not None
         return event.registration
 
     def task_named(self, registration: Registration) -> Task:
-        """Give the task of a registration, as this reading tells tasks apart."""
         return registration
 
     def may_start(self, task: Task) -> bool:
-        """Say whether a start would be allowed just after this position."""
         return self.obliged(task)
 
     def obliged(self, task: Task) -> bool:
-        """Say whether a start is demanded."""
         return self.active and task in self._members and self._of(task).is_pending
 
     def running(self, task: Task) -> bool:
-        """Say whether a run of the task is in flight."""
         return self._of(task).running.holds
 
     def in_flight(self) -> list[str]:
-        """Name the tasks of which a run is in flight."""
         running = [each.name for each in self._unended if self._tasks[each].running.holds]
         return running + self._ungoverned.names()
 
@@ -189,11 +163,9 @@ class LiteralState:
         return False
 
     def started(self, task: Task) -> Moment | None:
-        """Tell when the newest run of a task started."""
         return self._of(task).started
 
     def why(self, task: Task) -> Why:
-        """Tell what an obligation of a task is made of."""
         of = self._of(task)
         parts = {"Active": self.active, "Registered": task in self._members, **of.pending()}
         return Why(parts, of.changed)
@@ -205,7 +177,6 @@ class LiteralState:
     # --- how it moves ---
 
     def step(self, position: Position) -> None:
-        """Move on by one position."""
         here = self._here(position)
         was_active, before = self.active, self.registered
         first = self._register(position)

@@ -9,8 +9,7 @@ import pytest
 
 from django_declarative_cron.theory import TraceError, check, judge
 
-from .notation import at, trace
-from .said import said
+from .notation import at, said, trace
 
 GOOD: dict[str, Any] = {"at": at(0), "event": "Tick"}
 
@@ -89,23 +88,54 @@ def test_instants_of_any_zone_are_understood() -> None:
 
 
 def test_foreign_keys_are_left_alone() -> None:
-    records = [record | {"instance": "x"} for record in trace("init 10 [a] · 60 Due a · 61 RS a")]
+    records = [record | {"instance": "x"} for record in trace("began")]
     assert check(records) == []
 
 
 def test_a_trace_may_be_any_iterable() -> None:
-    assert check(iter(trace("init 10 [a] · 60 Due a · 61 RS a"))) == []
+    assert check(iter(trace("began"))) == []
 
 
+@pytest.mark.requirement("004 S5", "004 Safety Axioms/4")
 @pytest.mark.parametrize(
-    ("keys", "fault"),
-    [({"offset": 5}, "offset 5 is not a timedelta"), ({"cron": 7}, "cron 7 is not a text")],
+    ("entry", "fault"),
+    [
+        ({"name": ""}, "a name has 1 to 255 characters"),
+        ({"name": "x" * 256}, "a name has 1 to 255 characters"),
+        ({"name": "a\nb"}, "name 'a\\nb' has control characters"),
+        ({"name": 7}, "name 7 is not a text"),
+        ("a", "a str, not a mapping"),
+        ({"name": "a", "cron": "61 * * * *"}, "a: "),
+        ({"name": "a", "cron": 7}, "cron 7 is not a text"),
+        ({"name": "a", "cron": "* * * * *", "timezone": "EST"}, "a: "),
+        ({"name": "a", "retry_delay": -timedelta(seconds=1)}, "is below a millisecond"),
+        ({"name": "a", "retry_delay": timedelta(microseconds=1)}, "is below a millisecond"),
+        ({"name": "a", "retry_delay": 5}, "retry_delay 5 is not a timedelta"),
+        ({"name": "a", "offset": 5}, "offset 5 is not a timedelta"),
+    ],
 )
-def test_a_list_with_what_cannot_be_read_is_none_to_accept(
-    keys: dict[str, Any], fault: str
-) -> None:
-    records = trace("init 10 [a]")
+def test_a_list_with_what_cannot_be_read_is_none_to_accept(entry: object, fault: str) -> None:
+    records = trace("10 IS[] · 11 IEs[]")
     for record in records:
-        record["registrations"][0] |= keys
+        record["registrations"] = [entry]
     (violation,) = check(records)
-    assert (violation.axiom, fault in violation.explanation) == ("S5", True)
+    assert (violation.axiom, violation.owner) == ("S5", "scheduler")
+    assert fault in violation.explanation
+    records[1]["event"] = "IEf"
+    assert check(records) == []
+
+
+@pytest.mark.requirement("004 Safety Axioms/3")
+@pytest.mark.parametrize("delay", [timedelta(0), timedelta(milliseconds=1), timedelta.max])
+def test_any_delay_from_a_millisecond_on_is_accepted_and_none(delay: timedelta) -> None:
+    records = trace("failed")
+    for record in records[:2]:
+        record["registrations"][0]["retry_delay"] = delay
+    assert check(records) == []
+
+
+def test_stated_retries_count_where_no_delay_is_known() -> None:
+    records = trace("failed · 100 RetryDue a · 101 RS a")
+    for record in records[:2]:
+        del record["registrations"][0]["retry_delay"]
+    assert check(records) == []

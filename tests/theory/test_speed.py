@@ -12,8 +12,7 @@ import pytest
 
 from django_declarative_cron.theory import judge
 
-from .notation import Record, at
-from .test_examples import Mode, both_modes
+from .notation import Mode, Record, at, both_modes
 
 TASKS = 20
 
