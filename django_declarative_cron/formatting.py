@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import overload
 
-from .cron.zones import is_shown_twice
+from .cron.zones import in_zone, is_shown_twice
 
 EARLIEST, LATEST = (datetime(year, 1, 1, tzinfo=UTC) for year in (1900, 9000))
 """The bounds of instants that users enter: every time zone can show those between them."""
@@ -39,22 +39,24 @@ def iso8601(instant: datetime | None) -> str | None:
 
 def format_instant(instant: datetime, zone: tzinfo) -> str:
     """Return an instant as the clocks of a zone show it, with the zone's abbreviation."""
-    local = instant.astimezone(zone)
+    local = in_zone(instant, zone)
     return f"{_civil(local)} {local:%Z}"
 
 
 def format_civil(instant: datetime, zone: tzinfo) -> str:
     """Return an instant as the clocks of a zone show it, for a reader who knows the zone.
 
-    The abbreviation is added only where the clocks show the same time twice.
+    The abbreviation is added only where the clocks show the same time twice, or the zone cannot
+    show the instant.
     """
-    if is_shown_twice(instant, zone):
+    local = in_zone(instant, zone)
+    if local.tzinfo is not zone or is_shown_twice(instant, zone):
         return format_instant(instant, zone)
-    return _civil(instant.astimezone(zone))
+    return _civil(local)
 
 
 def _civil(local: datetime) -> str:
-    return f"{local:%Y-%m-%d} {format_clock(local)}"
+    return f"{local.date()} {format_clock(local)}"
 
 
 def format_clock(local: datetime, *, seconds: bool = False) -> str:

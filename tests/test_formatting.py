@@ -47,6 +47,26 @@ def test_a_civil_time_names_its_zone_only_where_it_is_shown_twice() -> None:
         assert format_civil(datetime(2024, 10, 27, hour, 30, tzinfo=UTC), BERLIN) == text
 
 
+FIRST, LAST = (each.replace(tzinfo=UTC) for each in (datetime.min, datetime.max))
+
+
+@pytest.mark.parametrize(
+    ("instant", "zone", "text"),
+    [
+        (LAST, "Pacific/Kiritimati", "9999-12-31 23:59:59 UTC"),
+        (LAST, "America/New_York", "9999-12-31 18:59:59 EST"),
+        (FIRST, "America/New_York", "0001-01-01 00:00 UTC"),
+        (FIRST, "Etc/GMT-14", "0001-01-01 14:00 +14"),
+    ],
+)
+def test_an_instant_that_a_zone_cannot_show_is_shown_in_utc(
+    instant: datetime, zone: str, text: str
+) -> None:
+    assert format_instant(instant, ZoneInfo(zone)) == text
+    civil = text if text.endswith("UTC") else text.rpartition(" ")[0]
+    assert format_civil(instant, ZoneInfo(zone)) == civil
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 
 from ..core.status import Status
 from ..cron import CronExpression, describe
+from ..cron.zones import in_zone
 from ..formatting import format_civil, format_duration, format_elapsed, format_instant
 from ..models import Outcome, TaskRun
 from ..store.status import shown_outcome
@@ -122,7 +123,7 @@ def local(value: datetime) -> str:
 def clock(value: datetime, now: datetime) -> str:
     """Return the time of day of an instant, with its day unless that is today."""
     zone = timezone.get_current_timezone()
-    at, today = value.astimezone(zone), now.astimezone(zone)
+    at, today = in_zone(value, zone), in_zone(now, zone)
     return f"{at:%H:%M}" if at.date() == today.date() else f"{at:%m-%d %H:%M}"
 
 

@@ -19,7 +19,7 @@ from django.utils.translation import gettext, ngettext
 from ..core.explain import Cause
 from ..core.repeated_failures import is_suspicious
 from ..core.schedule import Schedule
-from ..cron.zones import is_shown_twice
+from ..cron.zones import in_zone, is_shown_twice
 from ..formatting import format_instant
 from ..models import Outcome, ScheduledTask, TaskOverride, TaskRun
 from ..store.overview import WENT_WRONG, Coverage, Unserved, coverage, days_of
@@ -262,7 +262,7 @@ def _clock_note(schedule: Schedule, before: datetime, instant: datetime) -> str:
 
 
 def _clock_change(schedule: Schedule, before: datetime, instant: datetime) -> str:
-    earlier, later = before.astimezone(schedule.zone), instant.astimezone(schedule.zone)
+    earlier, later = in_zone(before, schedule.zone), in_zone(instant, schedule.zone)
     if earlier.utcoffset() == later.utcoffset():
         return ""
     names = {"before": earlier.strftime("%z"), "after": later.strftime("%z")}

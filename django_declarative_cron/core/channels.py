@@ -183,7 +183,7 @@ def _read(given: object) -> Channel:
         raise ValueError(f"must have `{needed}`, for its kind is {kind}")
     for key in values:
         if key in _OF_KIND and kind not in _OF_KIND[key]:
-            raise ValueError(f"has a `{key}`, which does not go with the kind {kind}")
+            raise ValueError(f"has a `{key}`, which the kind {kind} does not accept")
     return Channel(secrets=values.pop("secret", ()), **values)
 
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from ..cron import next_transitions
+from ..cron.zones import in_zone
 from .events import LATE
 from .next_run import next_start
 from .overlap import Policy
@@ -423,7 +424,7 @@ def _lost(schedule: Schedule, at: datetime) -> str:
 
 
 def _is_second_pass(schedule: Schedule, at: datetime) -> bool:
-    local = at.astimezone(schedule.zone)
+    local = in_zone(at, schedule.zone)
     named = schedule.expression.matches(local.replace(tzinfo=None))
     return bool(local.fold) and schedule.fold == "first" and named
 

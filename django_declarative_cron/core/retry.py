@@ -17,7 +17,7 @@ from .declarations.values import (
     read_duration,
     write_duration,
 )
-from .readers import Flaw, Reader, one_of, read_each, truth, whole
+from .readers import CENTURY, Flaw, Reader, one_of, read_each, truth, whole
 
 SHORTEST: Final = timedelta(seconds=1)
 """The delay where zero is declared: never a hot loop."""
@@ -27,7 +27,6 @@ EXHAUSTIONS: Final[tuple[Exhaustion, ...]] = ("discard", "dead_letter")
 
 MOST_ATTEMPTS: Final = 10_000
 LARGEST_COEFFICIENT: Final = 1_000
-LONGEST_INTERVAL: Final = timedelta(days=36_500)
 
 _LEAST_FACTOR = 0.5
 _WILDCARD = ".*"
@@ -195,8 +194,8 @@ def _interval(value: Any) -> timedelta:
     if not isinstance(value, str):
         raise ValueError(f"must be a text such as PT30S, not {type(value).__name__}")
     found = read_duration(value)
-    if found > LONGEST_INTERVAL:
-        raise ValueError(f"must be at most {LONGEST_INTERVAL.days} days, not {found.days} days")
+    if found > CENTURY:
+        raise ValueError(f"must be at most {CENTURY.days} days, not {found.days} days")
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
@@ -132,9 +132,17 @@ def _most_alike(wanted: str) -> str | None:
     return known[near[0]] if near else None
 
 
+def in_zone(instant: datetime, zone: tzinfo) -> datetime:
+    """Return an instant in a zone, or in UTC where its year in the zone is not from 1 to 9999."""
+    try:
+        return instant.astimezone(zone)
+    except OverflowError:
+        return instant.astimezone(UTC)
+
+
 def is_shown_twice(instant: datetime, zone: tzinfo) -> bool:
     """Return whether the local time of an instant occurs twice in a zone."""
-    local = instant.astimezone(zone)
+    local = in_zone(instant, zone)
     return local.replace(fold=1 - local.fold).utcoffset() != local.utcoffset()
 
 

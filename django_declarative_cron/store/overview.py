@@ -32,6 +32,7 @@ from ..core.declarations.problems import Problem
 from ..core.lint import Pace, too_long
 from ..core.schedule import Schedule
 from ..core.status import Status
+from ..cron.zones import in_zone
 from ..models import Outcome, ScheduledTask, SchedulerState, TaskRun
 from . import database
 from .outbox import Backlog, undelivered
@@ -263,7 +264,7 @@ def days_of(task: ScheduledTask, now: datetime, zone: tzinfo) -> dict[str, Count
     rows = _history(task).filter(scheduled_for__gt=now - SPAN)
     newest = rows.order_by("-id").values_list("scheduled_for", "outcome", "count")[:MOST_RUNS]
     for at, outcome, number in newest:
-        day = at.astimezone(zone).date().isoformat()
+        day = in_zone(at, zone).date().isoformat()
         if day in days:
             days[day][outcome] += number
     return days

@@ -164,7 +164,10 @@ def test_channels_are_named_by_their_kind_unless_they_have_a_name() -> None:
         ([{"kind": "slack"}], "must have `url`"),
         ([{"kind": "mail", "to": ["s3cret"]}], "must have addresses of mail"),
         ([{"kind": "slack", "url": "s3cret"}], "has a `url` that must be a URL"),
-        ([{"kind": "mail", "to": ["a@b"], "secret": "whsec_" + "A" * 32}], "does not go with"),
+        (
+            [{"kind": "mail", "to": ["a@b"], "secret": "whsec_" + "A" * 32}],
+            "has a `secret`, which the kind mail does not accept",
+        ),
         ([{"kind": "mail", "to": ["a@b"], "on": ["failures"]}], "did you mean `failure`"),
         ([{"kind": "mail", "to": ["a@b"], "name": "x"}] * 2, "has the name 'x' twice"),
     ],

@@ -19,6 +19,7 @@ from ...exceptions import (
     ScheduleDuplicateTaskError,
     echoed,
 )
+from ..readers import CENTURY
 from .declaration import MILLISECOND, Target
 from .item import Item
 from .problems import Check, UnresolvableError
@@ -158,9 +159,6 @@ def _zone_inside(text: str) -> tuple[str, str]:
     return "", text
 
 
-LONGEST_DELAY = timedelta(days=100_000_000)
-
-
 def judge_delay(item: Item, delay: timedelta, field: str) -> None:
     """Report a retry delay out of bounds (001 NegativeRetryDelayError)."""
     if delay < _ZERO:
@@ -170,8 +168,8 @@ def judge_delay(item: Item, delay: timedelta, field: str) -> None:
         reason = f"must be zero or at least one millisecond, found {delay / MILLISECOND} ms"
         hint = "Write timedelta(0) to retry after one second."
         item.refuse_field(Check.RETRY_DELAY, field, delay, reason, hint)
-    elif delay > LONGEST_DELAY:
-        reason = f"must be at most {LONGEST_DELAY.days} days, which every database can store"
+    elif delay > CENTURY:
+        reason = f"must be at most {CENTURY.days} days"
         item.refuse_field(Check.RETRY_DELAY, field, delay, reason, "Write timedelta(days=365).")
 
 

@@ -82,7 +82,7 @@ KEYS: Final[Mapping[str, Key]] = {
         (timedelta,),
         "a timedelta",
         "",
-        'a fixed retry delay, as in the short form, in place of `options["retry"]`',
+        'a fixed retry delay up to 36,500 days, in place of `options["retry"]`',
     ),
     "dialect": Key(*_TEXT, '`"ojs"`', 'syntax of `cron`: `"ojs"` or `"posix"`'),
     "gap": Key(

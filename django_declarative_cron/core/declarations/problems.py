@@ -81,7 +81,7 @@ class Check(StrEnum):
     RETRY_DELAY = (
         "E013",
         "a retry delay is refused",
-        "Use a `timedelta` of zero, or of at least one millisecond.",
+        "Use a `timedelta` of zero, or from one millisecond to 36,500 days.",
     )
     COMMAND = (
         "E015",

@@ -19,7 +19,7 @@ from ...core.declarations.problems import Problem
 from ...core.declarations.values import flaw_of_text, nearest
 from ...core.schedule import Schedule
 from ...cron import DIALECTS, CronExpression, describe, next_transitions, parse, remarks_on
-from ...cron.zones import Transition
+from ...cron.zones import Transition, in_zone
 from ...exceptions import InvalidCronExpressionError
 from ...formatting import (
     format_civil,
@@ -96,7 +96,7 @@ class Occurrences:
             "timezone": schedule.zone.key,
             "description": describe(schedule.expression),
             "occurrences": [
-                {"at": instant, "local": instant.astimezone(schedule.zone).isoformat()}
+                {"at": instant, "local": in_zone(instant, schedule.zone).isoformat()}
                 for instant in self.instants
             ],
             "clock_changes": [
@@ -137,7 +137,7 @@ class Occurrences:
     def _row(self, instant: datetime, others: list[str]) -> list[Cell]:
         zone = self.schedule.zone
         return cells(
-            f"{instant.astimezone(zone):%a} {format_instant(instant, zone)}",
+            f"{in_zone(instant, zone):%a} {format_instant(instant, zone)}",
             *(format_civil(instant, ZoneInfo(key)) for key in others),
             format_relative(instant, self.now),
         )

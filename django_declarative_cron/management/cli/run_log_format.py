@@ -7,6 +7,7 @@ import logging
 from datetime import datetime, tzinfo
 from typing import Any
 
+from ...cron.zones import in_zone
 from ...formatting import format_clock, format_elapsed
 
 _MOST_STARTS = 10_000
@@ -50,7 +51,7 @@ class RunLineFormatter(logging.Formatter):
         if values["reason"] == "manual":
             return "manual"
         due = datetime.fromisoformat(values["scheduledTime"])
-        text = f"due {format_clock(due.astimezone(self._zone), seconds=True)}"
+        text = f"due {format_clock(in_zone(due, self._zone), seconds=True)}"
         if values["attempt"] > 1:
             return f"{text}, attempt {values['attempt']}"
         late = datetime.fromisoformat(values["actualTime"]) - due
@@ -64,7 +65,7 @@ class RunLineFormatter(logging.Formatter):
             text += f": {values['error']}"
         details = [self._starts.pop(values.get("run") or 0, "")]
         if values.get("nextRetryAt"):
-            at = datetime.fromisoformat(values["nextRetryAt"]).astimezone(self._zone)
+            at = in_zone(datetime.fromisoformat(values["nextRetryAt"]), self._zone)
             details.append(f"retry at {format_clock(at, seconds=True)}")
         shown = "; ".join(filter(None, details))
         return f"{text} ({shown})" if shown else text
