@@ -104,6 +104,9 @@ QUERYSETS = {"QuerySet", "get_queryset"}
 
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 
+# Those whose names are no words of other options.
+OVERLAP_POLICIES = {"coalesce", "cancel_previous", "enqueue"}
+
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 40
 
@@ -317,6 +320,14 @@ def sizes(source: Source) -> Iterator[str]:
             yield f"{node.lineno}: {node.name} has {length} lines, {LONGEST_FUNCTION} at most"
 
 
+def policies(source: Source) -> Iterator[str]:
+    """Ask for the properties of an overlap policy: a new one has a name that nobody knows."""
+    for node in source.of(ast.Compare, ast.MatchValue):
+        for value in ast.walk(node):
+            if isinstance(value, ast.Constant) and value.value in OVERLAP_POLICIES:
+                yield f"{value.lineno}: {value.value} is asked for by name"
+
+
 def unsafe(source: Source) -> Iterator[str]:
     """Run nothing that came as data."""
     for line, dotted in source.imports:
@@ -328,7 +339,7 @@ def unsafe(source: Source) -> Iterator[str]:
 
 
 Rule = Callable[[Source], Iterator[str]]
-RULES: tuple[Rule, ...] = (imports, purity, clock, settings, writes, log, sizes, unsafe)
+RULES: tuple[Rule, ...] = (imports, purity, clock, settings, writes, log, sizes, policies, unsafe)
 
 
 def broken(source: Source) -> list[str]:

@@ -108,6 +108,10 @@ REFUSED = [
     ("sizes", "core/a.py", "a = 1\n" * (LONGEST_FILE + 1)),
     ("sizes", "core/a.py", "def f():\n" + "    a = 1\n" * LONGEST_FUNCTION),
     ("sizes", "core/a.py", "async def f():\n" + "    a = 1\n" * LONGEST_FUNCTION),
+    # policies
+    ("policies", "core/a.py", "policy == 'enqueue'"),
+    ("policies", "store/a.py", "declaration['overlap_policy'] in ('skip', 'coalesce')"),
+    ("policies", "core/a.py", "match policy:\n    case 'cancel_previous': pass"),
     # unsafe
     ("unsafe", "store/a.py", "import pickle"),
     ("unsafe", "runtime/a.py", "from pickle import loads"),
@@ -142,6 +146,7 @@ ACCEPTED = [
     ("core/a.py", "def f():\n" + "    a = 1\n" * (LONGEST_FUNCTION - 1)),
     ("migrations/0001_initial.py", "a = 1\n" * (LONGEST_FILE + 1)),
     ("core/a.py", "from urllib.parse import urlsplit"),
+    ("importers/a.py", "entry['overlap_policy'] = 'enqueue'\noption('coalesce', True)"),
     ("core/a.py", "'Never eval(text) nor pickle it.'"),
 ]
 

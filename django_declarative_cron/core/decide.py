@@ -27,8 +27,11 @@ from .missed import (
 )
 from .next_run import BELIEVABLE, bound, is_believable, look_ahead, may_start
 from .overlap import (
+    BACKLOG_WARNED_ABOVE,
     CONCURRENT,
-    MOST_WAITING,
+    DEFERRING,
+    POLICY_OF_TUPLES,
+    QUEUEING,
     ActiveRun,
     FollowUp,
     Policy,
@@ -82,7 +85,7 @@ def decide(
     schedule: Schedule,
     retry: Retry,
     now: datetime,
-    policy: Policy = "coalesce",
+    policy: Policy = POLICY_OF_TUPLES,
     active: Sequence[ActiveRun] = (),
     catch_up_window: timedelta | None = None,
 ) -> Decision:
@@ -93,7 +96,7 @@ def decide(
     """
     story, schedule = Story(state), bound(schedule, state)
     case = _Case(schedule, now, policy, active)
-    if not state.running or policy != "coalesce":
+    if not state.running or policy not in DEFERRING:
         story = _expired_pause(_believed(story, retry, now, schedule), schedule, now)
         if story.state.paused_since:
             story = _manual(story, case)
@@ -103,7 +106,7 @@ def decide(
 
 
 def settle(
-    story: Story, schedule: Schedule, now: datetime, policy: Policy = "coalesce"
+    story: Story, schedule: Schedule, now: datetime, policy: Policy = POLICY_OF_TUPLES
 ) -> Decision:
     """Return the decision with the next run of a task and its next evaluation."""
     schedule = bound(schedule, story.state)
@@ -184,8 +187,8 @@ def _due(story: Story, case: _Case, catch_up_window: timedelta | None) -> Story:
     if newest is not None and _is_too_late(state, newest, now, catch_up_window):
         story = story.then(*too_late(state, schedule, occurrence, now, policy))
         state, occurrence = story.state, None
-    if _is_held_up(state, policy):
-        return _held_up(story, state, occurrence, case)
+    if _is_blocked(state, policy):
+        return _blocked(story, state, occurrence, case)
     reason = _reason(state, occurrence, now)
     if occurrence is not None:
         story = story.then(*passed_over(state, schedule, occurrence, now, policy))
@@ -212,15 +215,15 @@ def _is_too_late(
     return now - occurrence > longest
 
 
-def _is_held_up(state: TaskState, policy: Policy) -> bool:
+def _is_blocked(state: TaskState, policy: Policy) -> bool:
     """Return whether something blocks an occurrence."""
     if policy in CONCURRENT:
         return False
-    in_order = policy == "enqueue" and (state.orphaned or state.pending_retry_until is not None)
+    in_order = policy in QUEUEING and (state.orphaned or state.pending_retry_until is not None)
     return state.running or state.waiting > 0 or in_order
 
 
-def _held_up(story: Story, before: TaskState, occurrence: datetime | None, case: _Case) -> Story:
+def _blocked(story: Story, before: TaskState, occurrence: datetime | None, case: _Case) -> Story:
     """Apply the overlap policy to a blocked occurrence, then continue with the blocking one."""
     if occurrence is not None or before.boot_at is not None:
         match decide_overlap(case.policy, case.active):
@@ -228,7 +231,7 @@ def _held_up(story: Story, before: TaskState, occurrence: datetime | None, case:
                 story = story.then(*overlapped(before, case.schedule, case.now, blocked_by))
             case Wait(behind):
                 story = _queued(story, before, occurrence, case, behind)
-            case Start() if case.policy == "enqueue":
+            case Start() if case.policy in QUEUEING:
                 # No run is active: the pending retry or the interrupted run goes first.
                 story = _queued(story, before, occurrence, case, None)
             case Start() | FollowUp():
@@ -255,7 +258,7 @@ def _queued(
     """Queue an occurrence behind the runs before it."""
     now = case.now
     if occurrence is not None:
-        story = story.then(*passed_over(state, case.schedule, occurrence, now, "enqueue"))
+        story = story.then(*passed_over(state, case.schedule, occurrence, now, case.policy))
     waits_for = occurrence or state.boot_at
     assert waits_for is not None
     waiting = state.waiting + 1
@@ -269,7 +272,7 @@ def _queued(
             reason="boot" if is_boot(state, occurrence) else "due",
         )
     )
-    if waiting <= MOST_WAITING:
+    if waiting <= BACKLOG_WARNED_ABOVE:
         return story
     return story.then(events.TaskBacklogGrowing(at=now, task_name=state.name, waiting=waiting))
 

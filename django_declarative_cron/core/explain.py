@@ -10,7 +10,7 @@ from ..cron import next_transitions
 from ..cron.zones import in_zone
 from .events import LATE
 from .next_run import next_start
-from .overlap import Policy
+from .overlap import DEFERRING, POLICY_OF_TUPLES, Policy
 from .schedule import Schedule
 from .state import TaskState
 
@@ -131,7 +131,7 @@ class Facts:
     pauses: tuple[Pause, ...] = ()
     known_before: bool = False
     history_from: datetime | None = None
-    policy: Policy = "coalesce"
+    policy: Policy = POLICY_OF_TUPLES
     skip: Skip | None = None
 
 
@@ -174,6 +174,7 @@ class Cause(StrEnum):
     OVERRIDDEN = "overridden"
     FORGOTTEN = "forgotten"
     SKIPPED = "skipped"
+    CANCELLED = "cancelled"
     EXCLUDED = "excluded"
     TOO_LATE = "too_late"
     SKIPPED_ONCE = "skipped_once"
@@ -325,6 +326,8 @@ def _explained_by(facts: Facts, row: Row, occurrence: datetime) -> Answer:
     if row.outcome == "waiting":
         cause = Cause.WAITS_FOR_A_WORKER if row.is_offered else Cause.WAITS
         return Answer(cause, occurrence, row=row)
+    if row.outcome == "cancelled":
+        return Answer(Cause.CANCELLED, occurrence, row=row)
     if row.reason in _MISSED:
         return Answer(_MISSED[row.reason], occurrence, until=row.finished_at)
     match row.reason:
@@ -353,7 +356,7 @@ def _unaccounted(facts: Facts, occurrence: datetime) -> Answer:
         cause = Cause.OVERRIDDEN if facts.known_before else Cause.NOT_REGISTERED
         return Answer(cause, occurrence, until=state.registered_at)
     blocking = _running(facts, occurrence)
-    if blocking is not None and occurrence > state.mark:
+    if blocking is not None and occurrence > state.mark and facts.policy in DEFERRING:
         return Answer(Cause.COALESCED, occurrence, row=blocking, until=blocking.finished_at)
     blocked = _blocked(facts, occurrence)
     if blocked is not None:

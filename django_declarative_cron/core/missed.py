@@ -98,7 +98,7 @@ def _missed(
 ) -> list[events.TaskSkipped]:
     """Return the missed occurrences up to an instant, with other reasons for those during a run."""
     freed = min(max(state.freed_at or state.mark, state.mark), last)
-    during_a_run = RULES[policy].missed_as
+    during_a_run = RULES[policy].past_run_reason
     if not during_a_run:
         freed = state.mark
     # An operator may have run the task long after occurrences that no scheduler started.

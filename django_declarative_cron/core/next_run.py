@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from .overlap import CONCURRENT, Policy
+from .overlap import CONCURRENT, DEFERRING, POLICY_OF_TUPLES, QUEUEING, Policy
 from .schedule import Schedule
 from .state import TaskState, last_paused
 
@@ -35,7 +35,7 @@ def look_ahead(
     else:
         following = schedule.next_after(state.mark)
         wake = _wake_at(state, schedule, following, now, policy)
-    return following, None if state.running and policy == "coalesce" else wake
+    return following, None if state.running and policy in DEFERRING else wake
 
 
 def _after_pause(state: TaskState, schedule: Schedule, until: datetime) -> datetime | None:
@@ -92,18 +92,18 @@ class NextStart:
 
 
 def next_start(
-    state: TaskState, next_run_at: datetime | None, policy: Policy = "coalesce"
+    state: TaskState, next_run_at: datetime | None, policy: Policy = POLICY_OF_TUPLES
 ) -> NextStart | None:
     """Return the next start, or ``None`` where none will come by itself.
 
-    An occurrence pre-empts a retry that would come after it, except under ``enqueue``, where
-    it waits for the retry. A retry that falls under a pause starts at the end of the pause.
+    An occurrence pre-empts a retry that would come after it, except under a policy that queues:
+    there it waits for the retry. A retry that falls under a pause starts at the end of the pause.
     """
     retry = state.pending_retry_until
     if state.paused_since is not None:
         if state.paused_until is None:
             return None
         retry = None if retry is None else max(retry, state.paused_until)
-    if retry is not None and (next_run_at is None or retry <= next_run_at or policy == "enqueue"):
+    if retry is not None and (next_run_at is None or retry <= next_run_at or policy in QUEUEING):
         return NextStart(retry, "retry")
     return None if next_run_at is None else NextStart(next_run_at, "due")

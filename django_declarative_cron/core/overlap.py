@@ -3,9 +3,9 @@
 A run is active while it runs or waits for a worker. A pending retry is not active: the
 occurrence pre-empts it.
 
-A new policy is a name in ``Policy``, a line in ``RULES`` and a case in ``decide_overlap``. Under
-``coalesce`` most decisions are not made here: ``decide`` and ``next_run`` leave a task alone while
-it runs, so ``decide_overlap`` is asked about it only where a run waits for a worker.
+A new policy is a name in ``Policy`` and a line in ``RULES``; other modules ask for its properties
+and never for its name, which ``tests/test_architecture.py`` holds. What no combination of the
+properties says needs a property more, and a case in ``decide_overlap``.
 """
 
 from __future__ import annotations
@@ -20,36 +20,43 @@ Policy = Literal["coalesce", "skip", "allow", "cancel_previous", "enqueue"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The properties of a policy that other modules depend on.
+    """The properties of a policy; without any of them, active runs let an occurrence be skipped.
 
     Args:
         is_concurrent: active runs do not block a start.
         cancels: a start asks the active runs to end.
-        missed_as: the reason of missed occurrences during a past run, if it blocked them for
-            good. Under ``enqueue`` they would have waited.
+        queues: occurrences wait for the active runs, and for a pending retry, in their order.
+        defers: a task is not evaluated while it runs, so its occurrences stay due until the run
+            has ended. ``decide_overlap`` is asked only if a run waits for a worker.
+        past_run_reason: the reason of occurrences that came during a run and were found after
+            its end, if the run blocked them for good.
     """
 
     is_concurrent: bool = False
     cancels: bool = False
-    missed_as: str = ""
+    queues: bool = False
+    defers: bool = False
+    past_run_reason: str = ""
 
 
 RULES: Final[Mapping[Policy, Rule]] = {
-    "coalesce": Rule(missed_as="coalesced"),
-    "skip": Rule(missed_as="overlap_skip"),
+    "coalesce": Rule(defers=True, past_run_reason="coalesced"),
+    "skip": Rule(past_run_reason="overlap_skip"),
     "allow": Rule(is_concurrent=True),
     "cancel_previous": Rule(is_concurrent=True, cancels=True),
-    "enqueue": Rule(),
+    "enqueue": Rule(queues=True),
 }
 POLICIES: Final[tuple[Policy, ...]] = tuple(RULES)
 DEFAULT_POLICY: Final[Policy] = "skip"
 """The policy of dict entries without the key."""
-POLICY_OF_ROWS: Final[Policy] = "coalesce"
-"""The policy of stored declarations without the key; it never loses an occurrence."""
+POLICY_OF_TUPLES: Final[Policy] = "coalesce"
+"""The policy of tuples, and of stored declarations without the key."""
 CONCURRENT: Final = frozenset(name for name, rule in RULES.items() if rule.is_concurrent)
 CANCELLING: Final = frozenset(name for name, rule in RULES.items() if rule.cancels)
+QUEUEING: Final = frozenset(name for name, rule in RULES.items() if rule.queues)
+DEFERRING: Final = frozenset(name for name, rule in RULES.items() if rule.defers)
 
-MOST_WAITING: Final = 2
+BACKLOG_WARNED_ABOVE: Final = 2
 """A warning is reported if more occurrences than this wait (CRON-S04)."""
 
 
@@ -109,7 +116,10 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class FollowUp:
-    """The occurrence stays due until the active run ends; one run then covers all such."""
+    """The occurrence stays due; when the run ends, the newest one that is due starts.
+
+    The older ones are recorded as ``coalesced``.
+    """
 
 
 Overlap = Start | Skip | Wait | FollowUp
@@ -123,12 +133,13 @@ def decide_overlap(policy: Policy, active: Sequence[ActiveRun]) -> Overlap:
     """
     if policy not in POLICIES:
         raise ValueError(f"unknown overlap policy {policy!r}, known: {', '.join(POLICIES)}")
-    if not active or policy == "allow":
-        return Start()
+    rule = RULES[policy]
     runs = sorted(active, key=lambda run: (run.waiting, run.scheduled_for))
-    if policy in CANCELLING:
+    if rule.cancels:
         return Start(tuple(run.run for run in runs if not run.cancel_requested))
+    if rule.is_concurrent or not runs:
+        return Start()
     newest = runs[-1].run
-    if policy == "enqueue":
+    if rule.queues:
         return Wait(behind=newest)
-    return Skip(blocked_by=newest) if policy == "skip" else FollowUp()
+    return FollowUp() if rule.defers else Skip(blocked_by=newest)

@@ -17,6 +17,7 @@ from ..core.declarations.runners import EXTERNAL
 from ..core.declarations.values import MOST_PROBLEMS, flaw_of_text
 from ..core.http_api import Flaw, entry_of
 from ..core.lint import advise
+from ..core.overlap import DEFERRING
 from ..exceptions import InvalidRegistrationError, echoed
 from ..formatting import iso8601
 from ..models import Origin, ScheduledTask
@@ -52,8 +53,9 @@ def register(request: HttpRequest, caller: Caller) -> HttpResponse:
     if declaration is None or flaws:
         errors = [each for each in problems if each.check.level == "E"]
         raise _invalid([*map(_flaw_problem, flaws), *errors])
-    if declaration.runner == EXTERNAL and declaration.overlap_policy == "coalesce":
-        raise invalid("`coalesce` is not for external workers.", field="overlap_policy")
+    if declaration.runner == EXTERNAL and declaration.overlap_policy in DEFERRING:
+        message = f"`{declaration.overlap_policy}` is not for external workers."
+        raise invalid(message, field="overlap_policy")
     try:
         row, is_new = posted_tasks.post(declaration, system_clock.now(), by=caller.name)
     except OwnedError as error:

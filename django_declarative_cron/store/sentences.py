@@ -64,6 +64,7 @@ _TEXTS = {
         "The history of the task begins at %(since)s; what was before is forgotten."
     ),
     Cause.SKIPPED: _("The occurrence of %(at)s was skipped (%(reason)s)."),
+    Cause.CANCELLED: _("The occurrence of %(at)s was cancelled before it started."),
     Cause.EXCLUDED: _(
         "The calendar “%(calendar)s” excludes the day of %(at)s; it runs next at %(next)s."
     ),

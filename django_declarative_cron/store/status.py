@@ -28,6 +28,7 @@ from django.utils.dateparse import parse_datetime
 
 from ..conf import options
 from ..core.events import LATE
+from ..core.overlap import QUEUEING
 from ..core.status import Status
 from ..fields import InstantField
 from ..models import Outcome, ScheduledTask, SchedulerInstance, SchedulerState, TaskRun
@@ -171,7 +172,7 @@ def _is_overdue(now: datetime) -> Q:
 
 
 def next_start_at() -> Case:
-    """Return the query expression for each task's ``core.next_run``."""
+    """Return ``core.next_run.next_start`` of each task as a query expression; change both."""
     paused = Q(paused_since__isnull=False)
     retry = Case(
         When(paused & Q(paused_until__gt=F("pending_retry_until")), then=F("paused_until")),
@@ -179,7 +180,7 @@ def next_start_at() -> Case:
         output_field=InstantField(),
     )
     comes_first = Q(next_run_at=None) | Q(next_run_at__gte=retry)
-    comes_first |= Q(declaration__overlap_policy="enqueue")
+    comes_first |= Q(declaration__overlap_policy__in=sorted(QUEUEING))
     rests = ~Q(broken_reason="") | Q(enabled=False) | (paused & Q(paused_until=None))
     return Case(
         When(rests, then=Value(None)),

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from ..core.overlap import QUEUEING
 from .trace_values import (
     Absences,
     Act,
@@ -289,7 +290,7 @@ class History:
 
     def _may_have_waited(self, run: Ran) -> bool:
         entry = self._entries.get(run.task)
-        return entry is not None and entry.data.get("overlap_policy") == "enqueue"
+        return entry is not None and entry.data.get("overlap_policy") in QUEUEING
 
     def _starts_then(self, run: Ran, at: datetime) -> Iterator[Record]:
         yield from self._starts(run)

@@ -25,6 +25,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, get_args
 
 from ..core.declarations.values import nearest
+from ..core.overlap import POLICY_OF_TUPLES
 
 Kind = Literal[
     "IS", "IEs", "IEf", "SS", "SE", "RS", "REs", "REf", "Crash", "Freeze", "Due", "Tick", "RetryDue"
@@ -82,7 +83,7 @@ class Registration:
     dialect: str = field(default="posix", compare=False)
     gap: str = field(default="skip", compare=False)
     fold: str = field(default="first", compare=False)
-    overlap_policy: str = field(default="coalesce", compare=False)
+    overlap_policy: str = field(default=POLICY_OF_TUPLES, compare=False)
     retry: str = field(default="", compare=False)
     leaves_out: str = field(default="", compare=False)
 
@@ -94,7 +95,7 @@ class Registration:
         delay, and no excluded occurrences.
         """
         by_policy = self.retry == "policy" or bool(self.leaves_out)
-        return self.overlap_policy == "coalesce" and not by_policy
+        return self.overlap_policy == POLICY_OF_TUPLES and not by_policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.admin.badges import STATUS_WORDS
+from django_declarative_cron.core.overlap import POLICIES
 from django_declarative_cron.core.state import TaskState
 from django_declarative_cron.core.status import Status, status_of
 from django_declarative_cron.models import ScheduledTask
@@ -62,19 +63,7 @@ def test_each_word_has_a_shape_of_its_own() -> None:
     assert len({status.symbol for status in Status}) == len(Status) == len(STATUS_WORDS)
 
 
-@pytest.mark.django_db
-def test_the_filter_agrees_with_the_column_on_every_state() -> None:
-    axes: dict[str, tuple[Any, ...]] = {
-        "broken_reason": ("", "no module"),
-        "running_run": (None, 7),
-        "enabled": (True, False),
-        "paused_since": (None, AGO),
-        "paused_until": (None, AGO, AHEAD),
-        "pending_retry_until": (None, AGO, AHEAD),
-        "next_run_at": (None, AGO, AHEAD),
-        "run_requested_at": (None, AGO),
-        "declaration": ({}, {"overlap_policy": "enqueue"}),
-    }
+def _tasks_of_every_kind(axes: dict[str, tuple[Any, ...]]) -> None:
     first = rows.task("t")
     ScheduledTask.objects.bulk_create(
         ScheduledTask(
@@ -89,6 +78,37 @@ def test_the_filter_agrees_with_the_column_on_every_state() -> None:
         )
         for number, values in enumerate(product(*axes.values()))
     )
+
+
+@pytest.mark.django_db
+def test_the_next_start_of_a_query_is_that_of_the_state() -> None:
+    _tasks_of_every_kind(
+        {
+            "paused_since": (None, AGO),
+            "paused_until": (None, AGO, AHEAD),
+            "pending_retry_until": (None, AGO, AHEAD),
+            "next_run_at": (None, AGO, AHEAD),
+            "declaration": ({}, *({"overlap_policy": policy} for policy in POLICIES)),
+        }
+    )
+    for task in ScheduledTask.objects.annotate(found=next_start_at()):
+        start = next_start_of(task)
+        assert task.found == (None if start is None else start.at), task.name
+
+
+@pytest.mark.django_db
+def test_the_filter_agrees_with_the_column_on_every_state() -> None:
+    axes: dict[str, tuple[Any, ...]] = {
+        "broken_reason": ("", "no module"),
+        "running_run": (None, 7),
+        "enabled": (True, False),
+        "paused_since": (None, AGO),
+        "paused_until": (None, AGO, AHEAD),
+        "pending_retry_until": (None, AGO, AHEAD),
+        "next_run_at": (None, AGO, AHEAD),
+        "run_requested_at": (None, AGO),
+    }
+    _tasks_of_every_kind(axes)
     said = {
         status: set(ScheduledTask.objects.filter(status_query(status, NOW)).values_list("name"))
         for status in Status
@@ -103,6 +123,3 @@ def test_the_filter_agrees_with_the_column_on_every_state() -> None:
             enabled=task.enabled,
         )
         assert (task.name,) in said[word], (task.name, word)
-    for task in ScheduledTask.objects.annotate(found=next_start_at()):
-        start = next_start_of(task)
-        assert task.found == (None if start is None else start.at), task.name

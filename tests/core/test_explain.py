@@ -153,6 +153,23 @@ PAST = [
         Cause.COALESCED,
     ),
     (
+        "due during a run that another one may overlap",
+        facts(
+            state={"running": True, "discharged_at": hour(9)},
+            rows=(row(hour(9), "running", finished_at=None),),
+            policy="allow",
+            is_attended=False,
+        ),
+        hour(10),
+        Cause.NO_LEADER,
+    ),
+    (
+        "cancelled while it waited",
+        facts(rows=(row(hour(8)), not_run(hour(9), "due", "cancelled"))),
+        hour(9),
+        Cause.CANCELLED,
+    ),
+    (
         "nobody has looked yet",
         facts(state={"discharged_at": hour(9)}, is_attended=False),
         hour(10),

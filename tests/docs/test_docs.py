@@ -29,6 +29,7 @@ from django_declarative_cron.core.declarations.keys import CHOICES, DIALECT, KEY
 from django_declarative_cron.core.declarations.problems import LINTED, Check
 from django_declarative_cron.core.missed import MISSED
 from django_declarative_cron.core.options import Options
+from django_declarative_cron.core.overlap import POLICIES
 from django_declarative_cron.core.status import Status
 from django_declarative_cron.cron import posix_equivalent
 from django_declarative_cron.management.commands.cron import SUBCOMMANDS
@@ -281,6 +282,11 @@ def test_the_reasons_are_those_of_the_code() -> None:
     rows = DOCS["semantics.md"].table("reason", "cause of the run")
     assert [code(row["reason"]) for row in rows] == _reasons_in_order()
     assert set(_reasons_in_order()) == set(get_args(Reason))
+
+
+def test_the_overlap_policies_are_those_of_the_code() -> None:
+    rows = DOCS["semantics.md"].table("policy", "effect", "default of")
+    assert sorted(code(row["policy"]) for row in rows) == sorted(POLICIES)
 
 
 def test_the_outcomes_are_those_of_the_code() -> None:

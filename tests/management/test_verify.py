@@ -10,6 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
+from django_declarative_cron.core.overlap import POLICIES
 from django_declarative_cron.management.cli import subcommand, verify
 from django_declarative_cron.management.commands.cron import Command
 from django_declarative_cron.models import (
@@ -235,7 +236,7 @@ def test_rows_are_read_a_little_at_a_time(
 # --- tasks with policies of their own ---
 
 
-@pytest.mark.parametrize("policy", ["skip", "allow", "cancel_previous", "enqueue"])
+@pytest.mark.parametrize("policy", POLICIES)
 def test_runs_that_wait_or_never_began_are_no_violations(
     cron: Cron, sim: Simulation, policy: str
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from django_declarative_cron.core.overlap import POLICIES
 from django_declarative_cron.models import ScheduledTask
 from django_declarative_cron.testing import Simulation
 from django_declarative_cron.testing.callables import Job
@@ -23,7 +24,7 @@ def next_run(sim: Simulation) -> datetime | None:
 
 
 @pytest.mark.requirement("002 CRON-07")
-@pytest.mark.parametrize("policy", ["skip", "allow", "cancel_previous", "enqueue", "coalesce"])
+@pytest.mark.parametrize("policy", POLICIES)
 def test_cron_07_it_moves_on_with_each_occurrence_during_a_run(
     simulation: Started, policy: str
 ) -> None:

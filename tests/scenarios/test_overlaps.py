@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.core.events import Event
+from django_declarative_cron.core.overlap import POLICIES
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.testing import Simulation
 from django_declarative_cron.testing.callables import Job
@@ -368,7 +369,7 @@ def test_runs_that_waited_are_each_dated_by_the_end_of_the_run_before(
     assert begun == [utc("10:13:00"), utc("10:13:03"), utc("10:13:01")]
 
 
-@pytest.mark.parametrize("policy", ["skip", "enqueue", "allow", "cancel_previous", "coalesce"])
+@pytest.mark.parametrize("policy", POLICIES)
 def test_p54_p62_an_interrupted_run_restarts_once_and_blocks_nothing(
     simulation: Started, policy: str
 ) -> None:
@@ -439,7 +440,7 @@ def test_a_cancelled_run_does_not_restart(simulation: Started) -> None:
 
 
 @pytest.mark.requirement("002 CRON-25")
-@pytest.mark.parametrize("policy", ["skip", "enqueue", "allow", "cancel_previous", "coalesce"])
+@pytest.mark.parametrize("policy", POLICIES)
 def test_cron_25_after_a_pause_of_the_process_one_run_catches_up(
     simulation: Started, policy: str
 ) -> None:

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.db import connection
 
+from django_declarative_cron.core.overlap import POLICIES
 from django_declarative_cron.core.schedule import Schedule
 from django_declarative_cron.cron import parse
 from django_declarative_cron.models import SchedulerState, TaskRun
@@ -25,7 +26,6 @@ from django_declarative_cron.testing.callables import Job
 
 from ..effort import IS_COMPLETE
 
-POLICIES = ("skip", "allow", "cancel_previous", "enqueue", "coalesce")
 CRONS = ("*/5 * * * *", "*/7 * * * *", "@every 9m", "0,1 * * * *", "0 */3 * * * *")
 DURATIONS = (0, 0, 20, 130, 400, 1000)
 RETRIES: tuple[dict[str, Any], ...] = (

@@ -28,6 +28,7 @@ class Key(NamedTuple):
 _DURATION: Final = (timedelta, int, float, str)
 _TEXT: Final = ((str,), "a text")
 _FLAG: Final = ((bool,), "True or False")
+_POLICIES: Final = ", ".join(f'`"{policy}"`' for policy in POLICIES)
 
 KEYS: Final[Mapping[str, Key]] = {
     "name": Key(
@@ -74,8 +75,7 @@ KEYS: Final[Mapping[str, Key]] = {
     "overlap_policy": Key(
         *_TEXT,
         '`"skip"`',
-        'effect of an occurrence during a run of the task: `"skip"`, `"coalesce"`, `"allow"`,'
-        ' `"cancel_previous"` or `"enqueue"`;'
+        f"effect of an occurrence during a run of the task: {_POLICIES};"
         " see [Overlap policies](semantics.md#overlap-policies)",
     ),
     "retry_delay": Key(
