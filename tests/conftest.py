@@ -56,7 +56,7 @@ OWN_DATABASE = {"processes/example", "docs/test_tutorial.py"}
 # alone. The files of the second set have locks, queries or processes of their own, so they run
 # with each database.
 ALIKE = {
-    *("admin", "callables", "docs", "fuzz", "http", "management", "monitoring"),
+    *("admin", "callables", "conf", "docs", "fuzz", "http", "management", "monitoring"),
     *("scenarios", "simulation", "testing"),
     *("runtime/runners/test_django_tasks.py", "runtime/runners/test_tracing.py"),
 }

@@ -218,59 +218,8 @@ def test_a_name_that_is_none_is_refused_with_the_nearest(settings: Any) -> None:
     assert declaration.operating.exclude_calendars == ("holidays",)
 
 
-@pytest.mark.parametrize(
-    ("calendars", "said"),
-    [
-        (["holidays"], "must be a dict, not list"),
-        ({"a": 5}, "['a'] must be a function, its dotted path, or the path of a file .ics, not 5"),
-        ({"a": "holidays"}, "['a'] must be a function, its dotted path, or the path"),
-        ({"": is_leap_day}, "must have 1 to 255 characters, found 0"),
-    ],
-)
-def test_options_that_are_no_calendars_are_refused(
-    settings: Any, calendars: Any, said: str
-) -> None:
-    settings.DECLARATIVE_CRON = {"CALENDARS": calendars}
-    (problem,) = conf.option_problems()
-    assert problem.message.startswith(said)
-
-
 def test_a_silent_calendar_is_warned_of(settings: Any) -> None:
     settings.DECLARATIVE_CRON = {"CALENDARS": {"a": is_leap_day, "b": Path("missing.ics")}}
     (message,) = check_options()
     assert message.id == "declarative_cron.W014"
     assert message.obj == "DECLARATIVE_CRON['CALENDARS']['b']"
-
-
-@pytest.mark.parametrize(
-    ("said", "reason"),
-    [
-        ({"spread": 0.5}, "spread must be from 1 s to 1 d, not 500 ms"),
-        ({"spread": "P2D"}, "spread must be from 0 s to 1 d, not 2 d"),
-        ({"spread": True}, "spread must be a timedelta or a number of seconds, not True"),
-        ({"catch_up_window": -1}, "catch_up_window must be from 0 s to 36500 d, not -1 s"),
-        ({"catch_up_window": "soon"}, "catch_up_window 'soon' is not a duration in ISO 8601"),
-        (
-            {"catch_up_window": float("inf")},
-            "catch_up_window must be a timedelta or a number of seconds",
-        ),
-        ({"exclude_calendars": [5]}, "exclude_calendars must be names of calendars, found 5"),
-        ({"pause_after_failures": 0}, "pause_after_failures must be a whole number from 1"),
-        ({"pause_after_failures": True}, "pause_after_failures must be a whole number from 1"),
-    ],
-)
-def test_what_means_nothing_is_refused(said: dict[str, Any], reason: str) -> None:
-    task = {"name": "t", "cron": "0 9 * * *", "callback": f"{__name__}.is_leap_day", **said}
-    with pytest.raises(InvalidRegistrationError) as caught:
-        conf.declarations([task])
-    assert reason in caught.value.message
-
-
-def test_what_is_not_said_leaves_the_digest_as_it_was() -> None:
-    task = {"name": "t", "cron": "0 9 * * *", "callback": f"{__name__}.is_leap_day"}
-    plain, unsaid = (
-        conf.declarations([task]),
-        {"spread": 0, "catch_up_window": None, "exclude_calendars": []},
-    )
-    (declaration,) = conf.declarations([{**task, **unsaid, "pause_after_failures": None}])
-    assert declaration.digest == plain[0].digest

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.core.checks import run_checks
 from django.core.management import call_command
-from django.db import connection, connections
+from django.db import connection
 
-from django_declarative_cron.checks import check_databases, check_options, check_pace
+from django_declarative_cron.checks import check_databases, check_pace
 from django_declarative_cron.models import ScheduledTask, TaskRun
 from django_declarative_cron.runtime.connections import CONNECTING, limit_connecting
 from django_declarative_cron.store import overview
@@ -140,38 +140,3 @@ def test_tables_that_are_not_there_are_no_reason_to_fail(
     )
     assert too_slow() == []
     assert not TaskRun.objects.exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "is_reported"),
-    [
-        ("django_declarative_cron", True),
-        ("django_declarative_cron.apps.DeclarativeCronConfig", True),
-        ("shop", False),
-    ],
-)
-def test_an_app_of_each_tenant_is_reported(name: str, is_reported: bool, settings: Any) -> None:
-    settings.TENANT_APPS = [name]
-    found = [each for each in check_options() if each.id == "declarative_cron.W016"]
-    assert len(found) == is_reported
-
-
-@pytest.mark.parametrize(
-    ("pool", "workers", "size"),
-    [
-        (True, 10, 4),
-        ({"min_size": 2}, 10, 2),
-        ({"max_size": 9}, 10, 9),
-        ({"max_size": 10}, 10, None),
-        (True, 4, None),
-        (None, 10, None),
-    ],
-)
-def test_a_pool_that_is_smaller_than_workers_is_reported(
-    pool: Any, workers: int, size: int | None, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.DECLARATIVE_CRON = {"WORKERS": workers}
-    monkeypatch.setitem(connections.settings["default"], "OPTIONS", {"pool": pool})
-    found = [each for each in check_options() if each.id == "declarative_cron.W015"]
-    words = [each.msg.partition(",")[0] for each in found]
-    assert words == ([] if size is None else [f"has {size} connections"])

@@ -1,4 +1,4 @@
-"""What is said of runners that this project or this system does not have."""
+"""What is said of runners, libraries, databases and apps that the project has or lacks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.core.checks import CheckMessage, run_checks
+from django.db import connections
 
 from django_declarative_cron import checks, django_tasks
 from django_declarative_cron.runtime import forking
@@ -16,10 +17,10 @@ pytestmark = pytest.mark.usefixtures("still_clock")
 
 HAS_TASKS = find_spec("django.tasks") or find_spec("django_tasks")
 PACKAGE = "django.tasks" if find_spec("django.tasks") else "django_tasks"
-ENGINES = {
+ENGINES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": f"{PACKAGE}.backends.immediate.ImmediateBackend"},
     "nobody": {"BACKEND": f"{PACKAGE}.backends.dummy.DummyBackend", "QUEUES": ["mail", "reports"]},
-    "plain": {"BACKEND": "tests.test_checks_runners.Plain"},
+    "plain": {"BACKEND": "tests.test_checks_environment.Plain"},
     "torn": {"BACKEND": "tests.callables.nowhere.Backend"},
 }
 needs_tasks = pytest.mark.skipif(not HAS_TASKS, reason="needs Tasks")
@@ -153,3 +154,88 @@ def test_a_run_on_a_system_that_cannot_fork_is_refused_in_words(
         fork_server_client.ProcessesUnavailableError, match="this system cannot fork"
     ):
         fork_server_client.Server().call()
+
+
+# --- MONITOR and NOTIFY ---
+
+
+NIGHTLY = {"name": "a", "cron": "0 4 * * *", "timezone": "UTC", "callback": "os.getcwd"}
+
+
+def found(settings: Any, options: Any, *entries: Any) -> list[tuple[str, str]]:
+    settings.DECLARATIVE_CRON = options
+    settings.SCHEDULED_TASKS = list(entries)
+    messages = run_checks(tags=[checks.TAG])
+    return [(str(each.id).rpartition(".")[2], str(each.msg)) for each in messages]
+
+
+def test_a_task_that_asks_for_a_monitor_which_nobody_names_is_warned_of(settings: Any) -> None:
+    assert found(settings, {}, {**NIGHTLY, "monitor": True}) == [
+        ("W052", "has `monitor`, and nothing says where its check-ins go")
+    ]
+    for options, own in (
+        ({}, "https://hc.example/a"),
+        ({}, False),
+        ({"MONITOR": {"sentry": True}}, True),
+        ({"MONITOR": {"ping": "https://hc.example/{slug}"}}, {"failures": 2}),
+    ):
+        assert found(settings, options, {**NIGHTLY, "monitor": own}) == [], own
+
+
+def test_what_sends_has_to_be_installed(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "find_spec", lambda name: None)
+    options = {
+        "MONITOR": {"sentry": True, "ping": "https://hc.example/{slug}"},
+        "NOTIFY": [{"kind": "slack", "url": "https://hooks.example.org/a"}],
+    }
+    assert found(settings, options) == [
+        ("E051", "needs sentry_sdk, which is not installed"),
+        ("E051", "needs urllib3, which is not installed"),
+        ("E051", "needs urllib3, which is not installed"),
+    ]
+    assert found(settings, {"NOTIFY": [{"kind": "mail", "to": ["a@b"]}]}) == []
+
+
+def test_a_webhook_without_a_signature_is_warned_of(settings: Any) -> None:
+    options = {"NOTIFY": [{"kind": "webhook", "url": "https://hooks.example.org/s3cret"}]}
+    ((check, words),) = found(settings, options)
+    assert check == "W051"
+    assert "s3cret" not in words
+
+
+# --- databases and apps ---
+
+
+@pytest.mark.parametrize(
+    ("name", "is_reported"),
+    [
+        ("django_declarative_cron", True),
+        ("django_declarative_cron.apps.DeclarativeCronConfig", True),
+        ("shop", False),
+    ],
+)
+def test_an_app_of_each_tenant_is_reported(name: str, is_reported: bool, settings: Any) -> None:
+    settings.TENANT_APPS = [name]
+    found = [each for each in checks.check_options() if each.id == "declarative_cron.W016"]
+    assert len(found) == is_reported
+
+
+@pytest.mark.parametrize(
+    ("pool", "workers", "size"),
+    [
+        (True, 10, 4),
+        ({"min_size": 2}, 10, 2),
+        ({"max_size": 9}, 10, 9),
+        ({"max_size": 10}, 10, None),
+        (True, 4, None),
+        (None, 10, None),
+    ],
+)
+def test_a_pool_that_is_smaller_than_workers_is_reported(
+    pool: Any, workers: int, size: int | None, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.DECLARATIVE_CRON = {"WORKERS": workers}
+    monkeypatch.setitem(connections.settings["default"], "OPTIONS", {"pool": pool})
+    found = [each for each in checks.check_options() if each.id == "declarative_cron.W015"]
+    words = [each.msg.partition(",")[0] for each in found]
+    assert words == ([] if size is None else [f"has {size} connections"])

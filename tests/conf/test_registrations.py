@@ -27,22 +27,11 @@ from django_declarative_cron.exceptions import (
     ScheduleDuplicateTaskError,
 )
 
-from .callables import jobs
+from ..callables import jobs
+from .conftest import FIVE, PATH, declaration_of, entry, item, refused
 
+NO_CALLBACKS: list[Any] = [None, 5, {}, True, PATH.encode()]
 SHAPE = "Invalid registration shape: expected [string, string, function, Duration]"
-FIVE = timedelta(minutes=5)
-
-
-def item(
-    name: Any = "a", cron: Any = "0 * * * *", callback: Any = jobs.send_mail, delay: Any = FIVE
-) -> tuple[Any, ...]:
-    return (name, cron, callback, delay)
-
-
-def refused(registrations: object) -> DeclarativeCronError:
-    with pytest.raises(DeclarativeCronError) as caught:
-        conf.declarations(registrations)
-    return caught.value
 
 
 @pytest.mark.requirement("001 Error Taxonomy/2")
@@ -54,44 +43,27 @@ def test_va_01_what_is_no_list_is_refused_as_a_whole(whole: object) -> None:
     assert error.details == {}
 
 
-@pytest.mark.requirement("001 Registration Format/1", "001 Error Taxonomy/3")
-@pytest.mark.parametrize("given", [None, 123, "text", b"bytes", {1, 2, 3, 4}, object()])
-def test_va_02_an_item_that_is_neither_tuple_nor_dict(given: object) -> None:
-    error = refused([given])
+@pytest.mark.requirement(
+    "001 Registration Format/1",
+    "001 Registration Format/2",
+    "001 Registration Format/4",
+    "001 Error Taxonomy/3",
+)
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(None, 123, "text", b"bytes", {1, 2, 3, 4}, object()),
+        *((*item(), "more")[:length] for length in (0, 1, 2, 3, 5)),
+        *map(item, (None, 123, {}, [], True, b"a")),
+        *(item(cron=cron) for cron in (None, 123, ["0 * * * *"], b"0 * * * *")),
+        *(item(callback=each) for each in NO_CALLBACKS),
+    ],
+)
+def test_va_02_to_07_an_item_of_another_shape_is_named_by_its_index(given: object) -> None:
+    error = refused([item(), item("b"), given, None])
     assert type(error) is RegistrationShapeError
     assert error.message == SHAPE
-    assert error.details == {"registrationIndex": 0, "received": given}
-
-
-@pytest.mark.requirement("001 Registration Format/1")
-@pytest.mark.parametrize("length", [0, 1, 2, 3, 5])
-def test_va_03_an_item_of_another_length(length: int) -> None:
-    given = (*item(), "more")[:length]
-    error = refused([item(), given])
-    assert type(error) is RegistrationShapeError
-    assert error.details == {"registrationIndex": 1, "received": given}
-
-
-@pytest.mark.requirement("001 Error Taxonomy/3")
-def test_va_04_the_index_is_that_of_the_bad_item() -> None:
-    assert refused([item("a"), item("b"), None, None]).registrationIndex == 2
-
-
-@pytest.mark.requirement("001 Registration Format/2")
-@pytest.mark.parametrize("name", [None, 123, {}, [], True, b"a"])
-def test_va_05_a_name_that_is_no_text(name: object) -> None:
-    assert type(refused([item(name)])) is RegistrationShapeError
-
-
-@pytest.mark.parametrize("cron", [None, 123, ["0 * * * *"], b"0 * * * *"])
-def test_a_cron_expression_that_is_no_text_is_a_matter_of_shape(cron: object) -> None:
-    assert type(refused([item(cron=cron)])) is RegistrationShapeError
-
-
-@pytest.mark.requirement("001 Registration Format/4")
-@pytest.mark.parametrize("callback", [None, 5, {}, True, b"tests.callables.jobs.send_mail"])
-def test_va_07_a_callback_that_is_neither_path_nor_callable(callback: object) -> None:
-    assert type(refused([item(callback=callback)])) is RegistrationShapeError
+    assert error.details == {"registrationIndex": 2, "received": given}
 
 
 @pytest.mark.requirement("001 Registration Format/5")
@@ -127,24 +99,6 @@ def test_va_09_a_cron_expression_that_is_none() -> None:
     assert error.__cause__.details == error.details
 
 
-@pytest.mark.requirement("001 Registration Format/3")
-@pytest.mark.parametrize(
-    ("cron", "field", "code"),
-    [
-        ("* * * * 7", "weekday", "SUN7"),
-        ("1-0 * * * *", "minute", "WRAP"),
-        ("*/0 * * * *", "minute", "STEP"),
-        ("@daily", "expression", "MACRO"),
-        ("0 0 * * mon", "weekday", "NAME"),
-        ("", "expression", "EMPTY"),
-    ],
-)
-def test_va_10_the_field_of_a_bad_cron_expression(cron: str, field: str, code: str) -> None:
-    error = refused([item(cron=cron)])
-    assert type(error) is CronExpressionInvalidError
-    assert (error.field, error.code) == (field, code)
-
-
 def test_an_endless_cron_expression_is_shortened_in_the_message_only() -> None:
     endless = "1" * 100_000
     error = refused([item(cron=endless)])
@@ -153,15 +107,16 @@ def test_an_endless_cron_expression_is_shortened_in_the_message_only() -> None:
 
 
 @pytest.mark.requirement("001 Registration Format/5", "001 Error Taxonomy/7")
-def test_va_12_a_negative_delay() -> None:
-    error = refused([item(delay=timedelta(seconds=-1))])
-    assert type(error) is NegativeRetryDelayError
-    assert error.message == "Retry delay must be non-negative"
-    assert error.details == {"retryDelayMs": -1000}
-
-
-def test_a_negative_delay_below_a_millisecond_keeps_its_size() -> None:
-    assert refused([item(delay=timedelta(microseconds=-500))]).retryDelayMs == -0.5
+@pytest.mark.parametrize(
+    ("delay", "milliseconds"),
+    [(timedelta(seconds=-1), -1000), (timedelta(microseconds=-500), -0.5), (timedelta(-1), -864e5)],
+)
+def test_va_12_a_negative_delay(delay: timedelta, milliseconds: float) -> None:
+    for given in (item(delay=delay), entry(retry_delay=delay)):
+        error = refused([given])
+        assert type(error) is NegativeRetryDelayError
+        assert error.message == "Retry delay must be non-negative"
+        assert error.details == {"retryDelayMs": milliseconds}
 
 
 @pytest.mark.requirement("001 Registration Format/5")
@@ -171,8 +126,7 @@ def test_a_negative_delay_below_a_millisecond_keeps_its_size() -> None:
     ids=["VA-13 zero", "shortest", "with a fraction", "longest"],
 )
 def test_va_13_delays_that_are_accepted_as_they_are(delay: timedelta) -> None:
-    (declaration,) = conf.declarations([item(delay=delay)])
-    assert declaration.retry_delay == delay
+    assert declaration_of(item(delay=delay)).retry_delay == delay
 
 
 TOO_SHORT = "must be zero or at least one millisecond, found"
@@ -218,9 +172,8 @@ def test_va_17_of_two_names_that_stand_twice_the_first_is_named() -> None:
 
 
 def test_a_tuple_and_a_dict_may_not_share_a_name() -> None:
-    entry = {"name": "a", "cron": "0 * * * *", "callback": jobs.send_mail}
-    assert type(refused([item("a"), entry])) is ScheduleDuplicateTaskError
-    assert type(refused([entry, item("a")])) is ScheduleDuplicateTaskError
+    for both in ([item("a"), entry()], [entry(), item("a")]):
+        assert type(refused(both)) is ScheduleDuplicateTaskError
 
 
 @pytest.mark.requirement("001 Registration Format/2", "004 Domains & Data Types/1")
@@ -256,7 +209,7 @@ class Words(str):
 
 
 def test_a_subclass_of_str_is_taken_for_its_text() -> None:
-    (declared,) = conf.declarations([item(Words("a"), Words("0 * * * *"))])
+    declared = declaration_of(item(Words("a"), Words("0 * * * *")))
     assert (type(declared.name), declared.name) == (str, "a")
     assert (type(declared.cron), declared.cron) == (str, "0 * * * *")
 
@@ -316,12 +269,12 @@ def nested() -> Callable[[], None]:
         (jobs.shop, "tests.callables.jobs.Shop"),
         (jobs.half, "functools.partial(tests.callables.jobs.send_mail)"),
         (partial(jobs.half, 1), "functools.partial(tests.callables.jobs.send_mail)"),
-        (nested(), "tests.test_conf_registrations.nested.<locals>.inner"),
+        (nested(), "tests.conf.test_registrations.nested.<locals>.inner"),
         (len, "builtins.len"),
     ],
 )
 def test_va_23_what_may_be_a_callback_and_the_text_it_is_known_by(callback: Any, text: str) -> None:
-    (declared,) = conf.declarations([item(callback=callback)])
+    declared = declaration_of(item(callback=callback))
     assert declared.target.text == text
     assert not declared.target.is_command
     if not isinstance(callback, str):
@@ -329,9 +282,9 @@ def test_va_23_what_may_be_a_callback_and_the_text_it_is_known_by(callback: Any,
 
 
 def test_a_path_and_the_function_it_leads_to_are_one_declaration() -> None:
-    by_path = conf.declarations([item(callback="tests.callables.jobs.send_mail")])
-    assert by_path == conf.declarations([item()])
-    assert by_path[0].digest == conf.declarations([item()])[0].digest
+    by_path, by_function = declaration_of(item(callback=PATH)), declaration_of(item())
+    assert by_path == by_function
+    assert by_path.digest == by_function.digest
 
 
 @pytest.mark.requirement("001 Error Taxonomy/6", "004 EA5")
@@ -359,33 +312,19 @@ def test_an_error_says_where_it_is_and_what_to_write() -> None:
     assert error.__notes__ == [f"registrations[1] 'b': {hint}"]
 
 
-@pytest.mark.parametrize(
-    ("cron", "proposal"),
-    [
-        ("0 9 * * * Europe/Berlin", '"cron": "0 9 * * *", "timezone": "Europe/Berlin"'),
-        ("CRON_TZ=Europe/Berlin 0 9 * * *", '"cron": "0 9 * * *", "timezone": "Europe/Berlin"'),
-        ("TZ=UTC 0 9 * * *", '"cron": "0 9 * * *", "timezone": "UTC"'),
-    ],
-)
-def test_p91_a_zone_inside_the_expression_is_led_to_its_key(cron: str, proposal: str) -> None:
-    error = refused([item(cron=cron)])
-    assert "timezone" in error.message
-    assert error.__notes__ == [f"registrations[0] 'a': Write a dict with {proposal}."]
-
-
 @pytest.mark.requirement("001 Timely Behavior/2")
 @pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "GMT", "Japan", "EST"])
 def test_a_tuple_has_the_zone_of_the_project_whatever_django_accepts(
     settings: Any, name: str
 ) -> None:
     settings.TIME_ZONE = name
-    (declared,) = conf.declarations([item()])
+    declared = declaration_of(item())
     assert declared.timezone == declared.schedule.zone.key == name
 
 
 def test_a_project_without_zone_is_read_in_utc(settings: Any) -> None:
     settings.TIME_ZONE = None
-    assert conf.declarations([item()])[0].timezone == "UTC"
+    assert declaration_of(item()).timezone == "UTC"
 
 
 @pytest.mark.requirement("001 Timely Behavior/2")
@@ -449,7 +388,7 @@ def test_ten_thousand_tasks_are_read_in_well_under_a_second() -> None:
     ],
 )
 def test_the_digest_says_all_that_a_declaration_says(changes: dict[str, Any]) -> None:
-    (declaration,) = conf.declarations([item()])
+    declaration = declaration_of(item())
     said = replace(declaration, **changes)
     assert said.as_data() != declaration.as_data()
     assert said.digest != declaration.digest

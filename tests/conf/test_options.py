@@ -66,10 +66,9 @@ def test_options_cannot_be_changed() -> None:
 
 
 def test_options_are_read_at_each_call(configure: Any) -> None:
-    configure(WORKERS=3)
-    assert conf.options().WORKERS == 3
-    configure(WORKERS=4)
-    assert conf.options().WORKERS == 4
+    for number in (3, 4):
+        configure(WORKERS=number, HISTORY_MAX_RUNS=2**31 - 1)
+        assert number == conf.options().WORKERS
 
 
 @pytest.mark.parametrize("given", [timedelta(seconds=90), 90, 90.0])
@@ -84,6 +83,8 @@ def test_durations_are_timedeltas_or_seconds(configure: Any, given: object) -> N
 DURATION = "must be a timedelta or a number of seconds, not "
 WHOLE = "must be a whole number from 1 to 2147483647, not "
 TO_A_CENTURY = "s to 36500 d, not"
+NO_CALENDAR = "must be a function, its dotted path, or the path of a file .ics"
+BEYOND = "999999999 d 23 h 59 min 59 s"
 
 
 @pytest.mark.requirement("003 Resource Limits/1")
@@ -99,7 +100,15 @@ TO_A_CENTURY = "s to 36500 d, not"
         ("LEASE", True, f"{DURATION}True"),
         ("LEASE", float("nan"), f"{DURATION}nan"),
         ("LEASE", float("inf"), f"{DURATION}inf"),
-        ("HISTORY_MAX_AGE", 1e300, f"must be from 1 {TO_A_CENTURY} 999999999 d 23 h 59 min 59 s"),
+        ("HISTORY_MAX_AGE", 1e300, f"must be from 1 {TO_A_CENTURY} {BEYOND}"),
+        ("HISTORY_MAX_AGE", 0, f"must be from 1 {TO_A_CENTURY} 0 s"),
+        *(
+            (key, timedelta.max, f"must be from {least}{TO_A_CENTURY} {BEYOND}")
+            for key, least in (
+                *(("LEASE", "1 "), ("RENEW", "100 m"), ("DEAD_AFTER", "1 "), ("GRACE", "0 ")),
+                ("VISIBILITY_TIMEOUT", "1 "),
+            )
+        ),
         ("LEASE", 0.5, f"must be from 1 {TO_A_CENTURY} 500 ms"),
         ("RENEW", 0, f"must be from 100 m{TO_A_CENTURY} 0 s"),
         ("GRACE", timedelta(seconds=-1), f"must be from 0 {TO_A_CENTURY} -1 s"),
@@ -107,7 +116,7 @@ TO_A_CENTURY = "s to 36500 d, not"
         ("DEAD_AFTER", "60", f"{DURATION}str"),
         ("WATCHDOG_PROCESS", 1, "must be True or False, not 1"),
         ("ADMIN_ACTIONS", "no", "must be True or False, not str"),
-        ("HISTORY_MAX_AGE", 0, f"must be from 1 {TO_A_CENTURY} 0 s"),
+        ("HISTORY_MAX_RUNS", 2**31, f"{WHOLE}2147483648"),
         ("HISTORY_MAX_RUNS", -1, f"{WHOLE}-1"),
         ("DEPLOYMENT", 5, "must be a text, not int"),
         ("DEPLOYMENT", "", "must have 1 to 255 characters, found 0"),
@@ -118,6 +127,10 @@ TO_A_CENTURY = "s to 36500 d, not"
             "must not contain control characters, found U+000A at position 1",
         ),
         ("RELEASE", None, "must be a text, not NoneType"),
+        ("CALENDARS", ["holidays"], "must be a dict, not list"),
+        ("CALENDARS", {"a": 5}, f"['a'] {NO_CALENDAR}, not 5"),
+        ("CALENDARS", {"a": "holidays"}, f"['a'] {NO_CALENDAR}, not 'holidays'"),
+        ("CALENDARS", {"": len}, "must have 1 to 255 characters, found 0"),
     ],
 )
 def test_values_that_are_refused(configure: Any, key: str, value: Any, message: str) -> None:
@@ -388,6 +401,12 @@ def test_sinks_that_are_refused(sink_is: Any, sink: Any, message: str) -> None:
     assert not conf.posts_events()
 
 
+def test_a_sink_without_address_says_what_to_write(sink_is: Any) -> None:
+    sink_is({"secret": SECRET})
+    (problem,) = conf.option_problems()
+    assert problem.hint.startswith('Write {"url": "https://')
+
+
 @pytest.mark.usefixtures("still_clock")
 @pytest.mark.parametrize(
     ("keys", "remarks"),
@@ -424,7 +443,6 @@ def test_the_library_it_needs_is_asked_for(sink_is: Any, monkeypatch: pytest.Mon
 
 
 def test_without_a_secret_nothing_is_signed() -> None:
-
     sent = signature_headers("some-id", b"{}", datetime(2026, 1, 1, tzinfo=UTC), ())
     assert sent == {
         "content-type": "application/cloudevents+json; charset=utf-8",
