@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from django_declarative_cron.cron import CronExpression, Fold, Gap, next_transitions, parse
 from django_declarative_cron.exceptions import InvalidCronExpressionError
 
+from .oracle import LIMITS, words_of
 from .tzif import changes
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,7 +22,6 @@ RULES: tuple[tuple[Gap, Fold], ...] = (
     ("shift", "first"),
     ("shift", "both"),
 )
-_LIMITS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 
 
 def random_field(random: Random, low: int, high: int) -> str:
@@ -38,25 +38,71 @@ def random_field(random: Random, low: int, high: int) -> str:
 def random_text(random: Random) -> str:
     """Write an expression that can come due, at night more often than by day."""
     while True:
-        fields = [random_field(random, *limits) for limits in _LIMITS]
+        fields = [random_field(random, *limits) for limits in (*LIMITS[1:5], (0, 6))]
         if random.random() < 0.5:
             fields[1] = random_field(random, 0, 3)
         if random.random() < 0.5:
             fields[2] = fields[3] = "*"
-        if is_valid(" ".join(fields)):
-            return " ".join(fields)
+        if _is_valid(text := " ".join(fields)):
+            return text
 
 
-def is_valid(text: str) -> bool:
-    """Tell whether the package accepts an expression."""
+def _is_valid(text: str, dialect: str = "posix") -> bool:
     try:
-        parse(text)
+        parse(text, dialect)
     except InvalidCronExpressionError:
         return False
     return True
 
 
-texts = st.builds(random_text, st.randoms(use_true_random=False, note_method_calls=False))
+def _random_value(random: Random, place: int) -> str:
+    low, high = LIMITS[place]
+    value = random.randint(low, high)
+    words = words_of(place)
+    if words and random.random() < 0.4:
+        word = random.choice(words)
+        return random.choice((word, word.lower(), word.capitalize()))
+    return str(value)
+
+
+def _random_element(random: Random, place: int) -> str:
+    kind = random.random()
+    if kind < 0.2:
+        return f"*/{random.randint(1, 20)}"
+    if place == 3 and kind < 0.5:
+        return random.choice(("L", "LW", "lw", f"{random.randint(1, 31)}W"))
+    if place == 5 and kind < 0.5:
+        value = _random_value(random, place)
+        return random.choice((f"{value}L", f"{value}#{random.randint(1, 5)}"))
+    if kind < 0.75:
+        low, high = LIMITS[place]
+        first, last = sorted((random.randint(low, high), random.randint(low, high)))
+        step = f"/{random.randint(1, 9)}" if random.random() < 0.4 else ""
+        return f"{first}-{last}{step}"
+    return _random_value(random, place)
+
+
+def random_ojs_text(random: Random, *, seconds: bool = False) -> str:
+    """Write an expression of the ojs dialect that can come due, at night more often."""
+    while True:
+        fields = [
+            "*"
+            if random.random() < 0.35
+            else ",".join(_random_element(random, place) for _ in range(random.choice((1, 1, 2))))
+            for place in range(6)
+        ]
+        if random.random() < 0.5:
+            fields[2] = random.choice(("*", "0-3", "2", "*/2", "1,2"))
+        if random.random() < 0.4:
+            fields[3] = fields[4] = "*"
+        text = " ".join(fields if seconds else fields[1:])
+        if _is_valid(text, "ojs"):
+            return text
+
+
+randoms = st.randoms(use_true_random=False, note_method_calls=False)
+texts = st.builds(random_text, randoms)
+ojs_texts = st.builds(random_ojs_text, randoms, seconds=st.booleans())
 seeds = st.integers(0, 2**32)
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
-from typing import Literal
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from django_declarative_cron.cron import Lost, parse
+from django_declarative_cron.cron import Fold, Gap, Lost, parse
 
 from .oracle import at
 
 NEW_YORK = ZoneInfo("America/New_York")
 LOS_ANGELES = ZoneInfo("America/Los_Angeles")
 SANTIAGO = ZoneInfo("America/Santiago")
-Fold = Literal["first", "both"]
 
 
 def fires(text: str, key: str, start: str, end: str, *, fold: Fold = "first") -> list[datetime]:
@@ -317,3 +315,44 @@ def test_an_occurrence_that_always_falls_into_a_gap_is_given_up_after_50_years()
     assert cron.latest_at_or_before(at("2124-01-01"), zone) is None
     assert cron.next_after(at("2024-01-01"), zone, gap="shift") == at("2024-03-01T02:00")
     assert parse("30 3 1 3 *").next_after(at("2024-01-01"), zone) == at("2024-03-01T02:30")
+
+
+# --- seconds and rules for days ---
+
+
+def test_seconds_in_a_gap_are_lost_and_told_in_one() -> None:
+    cron, before, after = (
+        parse("*/30 30 2 * * *", "ojs"),
+        at("2024-03-10T06:59"),
+        at("2024-03-10T07:00"),
+    )
+    assert cron.next_after(before, NEW_YORK) == at("2024-03-11T06:30:00")
+    assert cron.next_after(before, NEW_YORK, gap="shift") == after
+    assert cron.next_after(after, NEW_YORK, gap="shift") == at("2024-03-11T06:30:00")
+    assert cron.lost_between(before, after, NEW_YORK) == (
+        Lost(resumes_at=after, civil=datetime(2024, 3, 10, 2, 30), count=2),
+    )
+
+
+@pytest.mark.parametrize(("fold", "count"), [("first", 60), ("both", 120)])
+def test_seconds_in_a_fold(fold: Fold, count: int) -> None:
+    cron, start, end = parse("30 * * * * *", "ojs"), at("2024-11-03T05:00"), at("2024-11-03T07:00")
+    assert cron.count_between(start, end, NEW_YORK, fold=fold) == count
+
+
+def test_a_second_shifted_by_a_gap_within_a_minute_comes_before_the_next_one() -> None:
+    # Until 1972 Monrovia was 44 minutes and 30 seconds behind; the clock then skipped them.
+    monrovia, jump = ZoneInfo("Africa/Monrovia"), at("1972-01-07T00:44:30")
+    cron = parse("* 10,44 0 7 1 *", "ojs")
+    assert cron.next_after(jump - timedelta(seconds=1), monrovia, gap="shift") == jump
+    assert cron.next_after(jump, monrovia, gap="shift") == jump + timedelta(seconds=1)
+    assert cron.latest_at_or_before(jump, monrovia, gap="shift") == jump
+
+
+@pytest.mark.parametrize("gap", ["skip", "shift"])
+def test_the_last_day_of_a_month_that_a_zone_never_had(gap: Gap) -> None:
+    # Apia left out 30 December 2011; the last working day of that month is the 30th.
+    apia, cron = ZoneInfo("Pacific/Apia"), parse("0 12 LW 12 *", "ojs")
+    found = cron.next_after(at("2011-12-01"), apia, gap=gap)
+    expected = {"skip": "2012-12-30T22:00", "shift": "2011-12-30T10:00"}
+    assert found == at(expected[gap])

@@ -1,4 +1,4 @@
-"""Which minutes an expression names, and the next and previous ones (cases NX and PV)."""
+"""Which times an expression names, and the next and previous ones (cases NX and PV)."""
 
 from __future__ import annotations
 
@@ -9,31 +9,50 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from django_declarative_cron.cron import parse
+from django_declarative_cron.cron import CronExpression, parse
 
-from .oracle import MINUTE, at, fields_of
+from .oracle import MINUTE, SECOND, at, fields_of
 from .strategies import RULES
 
 ZONE = ZoneInfo("UTC")
 
 
+def ojs(text: str) -> CronExpression:
+    return parse(text, "ojs")
+
+
 @pytest.mark.requirement("001 Time Provider and Granularity/2")
 @pytest.mark.parametrize(
-    ("text", "local", "named"),
+    ("cron", "local", "named"),
     [
-        pytest.param("30 14 * * *", "2024-01-01T14:30:00", True, id="NX-01 on the minute"),
-        pytest.param("30 14 * * *", "2024-01-01T14:30:59", True, id="NX-01 within the minute"),
-        pytest.param("30 14 * * *", "2024-01-01T14:31:00", False, id="NX-01 the next minute"),
-        pytest.param("0 0 1,15 * 1", "2024-01-01T00:00:00", True, id="NX-02 both"),
-        pytest.param("0 0 1,15 * 1", "2024-01-02T00:00:00", False, id="NX-02 neither"),
-        pytest.param("0 0 1,15 * 1", "2024-01-08T00:00:00", True, id="NX-02 the weekday"),
-        pytest.param("0 0 1,15 * 1", "2024-01-15T00:00:00", True, id="NX-02 the day"),
-        pytest.param("* * * * *", "0001-01-01T00:00:00", True, id="the first minute there is"),
-        pytest.param("* * * * *", "9999-12-31T23:59:59", True, id="the last minute there is"),
+        pytest.param(parse("30 14 * * *"), "2024-01-01T14:30:00", True, id="NX-01 on the minute"),
+        pytest.param(
+            parse("30 14 * * *"), "2024-01-01T14:30:59", True, id="NX-01 within the minute"
+        ),
+        pytest.param(
+            parse("30 14 * * *"), "2024-01-01T14:31:00", False, id="NX-01 the next minute"
+        ),
+        pytest.param(parse("0 0 1,15 * 1"), "2024-01-01T00:00:00", True, id="NX-02 both"),
+        pytest.param(parse("0 0 1,15 * 1"), "2024-01-02T00:00:00", False, id="NX-02 neither"),
+        pytest.param(parse("0 0 1,15 * 1"), "2024-01-08T00:00:00", True, id="NX-02 the weekday"),
+        pytest.param(parse("0 0 1,15 * 1"), "2024-01-15T00:00:00", True, id="NX-02 the day"),
+        pytest.param(
+            parse("* * * * *"), "0001-01-01T00:00:00", True, id="the first minute there is"
+        ),
+        pytest.param(
+            parse("* * * * *"), "9999-12-31T23:59:59", True, id="the last minute there is"
+        ),
+        (ojs("30 0 9 * * *"), "2024-01-01T09:00:30", True),
+        (ojs("30 0 9 * * *"), "2024-01-01T09:00:30.9", True),
+        (ojs("30 0 9 * * *"), "2024-01-01T09:00:00", False),
+        (ojs("0 9 * * *"), "2024-01-01T09:00:30", True),
+        (ojs("0 9 L * *"), "2024-01-31T09:00:00", True),
+        (ojs("0 9 L * *"), "2024-01-30T09:00:00", False),
+        (ojs("@every 1m"), "2024-01-31T09:00:00", False),
     ],
 )
-def test_matching(text: str, local: str, named: bool) -> None:
-    assert parse(text).matches(datetime.fromisoformat(local)) is named
+def test_matching(cron: CronExpression, local: str, named: bool) -> None:
+    assert cron.matches(datetime.fromisoformat(local)) is named
 
 
 @pytest.mark.requirement("001 Time Provider and Granularity/4")
@@ -110,33 +129,118 @@ def test_pv_12_previous_is_found_by_stepping_back(start: str) -> None:
         assert parse(text).latest_at_or_before(at(start), ZONE) == moment
 
 
-@pytest.mark.requirement("001 Day-of-Month/Day-of-Week Semantics/1")
+def dates(text: str, first: str, last: str) -> list[str]:
+    """List the dates that an expression names, with ``last`` left out."""
+    cron, end = ojs(text), at(last)
+    moment, found = at(first) - SECOND, []
+    while (following := cron.next_after(moment, ZONE)) is not None and following < end:
+        moment = following
+        found.append(f"{moment:%m-%d}")
+    back = cron.latest_at_or_before(end - SECOND, ZONE)
+    assert back == moment or not found
+    assert cron.count_between(at(first) - SECOND, end, ZONE) >= len(found)
+    return found
+
+
+@pytest.mark.requirement("001 Day-of-Month/Day-of-Week Semantics/1", "002 CRON-S01")
 @pytest.mark.parametrize(
-    ("text", "month", "days"),
+    ("text", "first", "last", "expected"),
     [
-        pytest.param("0 0 31 2 0", (2027, 2), [7, 14, 21, 28], id="P84 an impossible day"),
-        pytest.param("0 0 1,15 * 5", (2027, 2), [1, 5, 12, 15, 19, 26], id="P84 both"),
+        pytest.param("0 0 L * *", "2027-02-01", "2027-03-01", "02-28", id="P83 L"),
+        pytest.param("0 0 L * *", "2028-02-01", "2028-03-01", "02-29", id="P83 L in a leap year"),
         pytest.param(
-            "0 5 1-7 * 1", (2027, 2), [1, 2, 3, 4, 5, 6, 7, 8, 15, 22], id="P72 no first Monday"
+            "0 4 * */2 2L", "2027-01-01", "2028-01-01", "01-26 03-30 05-25 07-27 09-28 11-30",
+            id="P83 the last Tuesday",
+        ),
+        pytest.param("0 9 1W * *", "2027-05-01", "2027-06-01", "05-03", id="P83 1W on a Saturday"),
+        pytest.param("0 9 31W * *", "2027-01-01", "2027-02-01", "01-29", id="P83 31W on a Sunday"),
+        pytest.param("0 9 30W * *", "2027-02-01", "2027-03-01", "", id="nW beyond the month"),
+        pytest.param("0 9 15W * *", "2027-05-01", "2027-06-01", "05-14", id="15W on a Saturday"),
+        pytest.param("0 9 15W * *", "2027-08-01", "2027-09-01", "08-16", id="15W on a Sunday"),
+        pytest.param("0 9 15W * *", "2027-09-01", "2027-10-01", "09-15", id="15W on a Wednesday"),
+        pytest.param("0 9 LW * *", "2027-01-01", "2027-03-01", "01-29 02-26", id="LW"),
+        pytest.param(
+            "0 0 * * 5#5", "2027-01-01", "2028-01-01", "01-29 04-30 07-30 10-29 12-31",
+            id="P83 a fifth Friday",
+        ),
+        pytest.param("0 0 * * 5#3", "2027-02-01", "2027-03-01", "02-19", id="a third Friday"),
+        pytest.param(
+            "0 0 * * 5#3,1L", "2027-02-01", "2027-03-01", "02-19 02-22", id="a list of rules",
         ),
         pytest.param(
-            "0 0 1,3,5,7,9,11,13,15,17,19,21,23,25,27,29,31 * 1-5",
-            (2027, 1),
-            [day for day in range(1, 32) if day % 2 or date(2027, 1, day).weekday() < 5],
-            id="P72 odd days or workdays",
+            "0 0 1,15W,L * *", "2027-08-01", "2027-09-01", "08-01 08-16 08-31",
+            id="a list of a day and rules",
         ),
+        pytest.param(
+            "0 0 31 2 0", "2027-02-01", "2027-03-01", "02-07 02-14 02-21 02-28", id="P84",
+        ),
+        pytest.param(
+            "0 0 1,15 * 5", "2027-02-01", "2027-03-01", "02-01 02-05 02-12 02-15 02-19 02-26",
+            id="P84 either day",
+        ),
+        pytest.param(
+            "0 0 L * 1#1", "2027-02-01", "2027-03-01", "02-01 02-28", id="either of two rules",
+        ),
+        pytest.param(
+            "0 5 1-7 * 1", "2027-02-01", "2027-03-01",
+            "02-01 02-02 02-03 02-04 02-05 02-06 02-07 02-08 02-15 02-22", id="P72 days or Mondays",
+        ),
+        pytest.param("0 5 * * 1#1", "2027-02-01", "2027-03-01", "02-01", id="P72 first Monday"),
+        pytest.param(
+            "0 0 */2 * 1-5", "2027-01-01", "2027-02-01",
+            "01-01 01-03 01-04 01-05 01-06 01-07 01-08 01-09 01-11 01-12 01-13 01-14 01-15 "
+            "01-17 01-18 01-19 01-20 01-21 01-22 01-23 01-25 01-26 01-27 01-28 01-29 01-31",
+            id="P72 a stepped day is restricted: 26 days",
+        ),
+        pytest.param(
+            "0 0 * * */3", "2027-02-01", "2027-02-11", "02-03 02-06 02-07 02-10", id="P88",
+        ),
+        pytest.param("0 0 29 2 *", "2027-01-01", "2029-01-01", "02-29", id="P86 leap years"),
+        pytest.param("0 0 * 2 5#5", "2027-01-01", "2060-01-01", "02-29", id="one of 28 years"),
+        pytest.param("@monthly", "2027-01-01", "2027-03-01", "01-01 02-01", id="a macro"),
+        pytest.param("@weekly", "2027-02-01", "2027-02-15", "02-07 02-14", id="a week of Sundays"),
+    ],
+)  # fmt: skip
+def test_dates(text: str, first: str, last: str, expected: str) -> None:
+    assert dates(text, first, last) == expected.split()
+
+
+def test_a_fifth_thursday_in_february_is_found_across_2100() -> None:
+    cron = ojs("0 0 * 2 4#5")
+    assert cron.next_after(at("2080-03-01"), ZONE) == at("2120-02-29")
+    assert cron.latest_at_or_before(at("2120-02-01"), ZONE) == at("2080-02-29")
+
+
+@pytest.mark.parametrize(
+    ("text", "instant", "previous", "following"),
+    [
+        pytest.param(
+            "*/20 * * * * *", "2024-01-01T10:00:20", "10:00:20", "10:00:40", id="within a minute"
+        ),
+        pytest.param(
+            "*/20 * * * * *", "2024-01-01T10:00:40.5", "10:00:40", "10:01:00", id="between seconds"
+        ),
+        pytest.param(
+            "15,45 30 10 * * *", "2024-01-01T10:30:20", "10:30:15", "10:30:45", id="one minute"
+        ),
+        pytest.param("59 59 23 * * *", "2024-01-01T23:59:58.9", None, "23:59:59", id="at the end"),
+        pytest.param("* * * * * *", "2024-01-01T10:00:00", "10:00:00", "10:00:01", id="each"),
+        pytest.param("30 * * * * *", "2024-01-01T10:00:10", "09:59:30", "10:00:30", id="CRON-08"),
+        pytest.param("* * * * *", "2024-01-01T10:00:10", "10:00:00", "10:01:00", id="second 0"),
     ],
 )
-def test_two_restricted_day_fields_are_joined_by_or(
-    text: str, month: tuple[int, int], days: list[int]
-) -> None:
-    instant = datetime(*month, 1, tzinfo=UTC) - timedelta(seconds=1)
-    found = []
-    for _ in range(len(days) + 1):
-        instant = parse(text).next_after(instant, ZONE) or instant
-        found.append((instant.year, instant.month, instant.day))
-    assert found[:-1] == [(*month, day) for day in days]
-    assert found[-1][:2] != month
+def test_seconds(text: str, instant: str, previous: str | None, following: str) -> None:
+    cron = ojs(text)
+    assert cron.next_after(at(instant), ZONE) == at(f"2024-01-01T{following}")
+    expected = "2023-12-31T23:59:59" if previous is None else f"2024-01-01T{previous}"
+    assert cron.latest_at_or_before(at(instant), ZONE) == at(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "lasts"), [("* * * * *", 60), ("0 * * * * *", 60), ("5 * * * * *", 1)]
+)
+def test_a_named_time_lasts_as_long_as_the_finest_field(text: str, lasts: int) -> None:
+    assert ojs(text).resolution == timedelta(seconds=lasts)
 
 
 def test_answers_are_aware_and_in_utc() -> None:

@@ -29,14 +29,31 @@ from django_declarative_cron.cron.timeline import (
 )
 
 from ..effort import IS_COMPLETE
-from .ojs_oracle import Seconds, ojs_fields_of, random_ojs_text
-from .oracle import Minutes, Named, Walk, at, count_within, fields_of, first_after, last_until
-from .strategies import RULES, change_instants, random_text, seeds, steps, texts
+from .oracle import (
+    SECOND,
+    Fields,
+    Minutes,
+    Seconds,
+    Walk,
+    at,
+    count_within,
+    fields_of,
+    first_after,
+    last_until,
+)
+from .strategies import (
+    RULES,
+    change_instants,
+    random_ojs_text,
+    random_text,
+    seeds,
+    steps,
+    texts,
+)
 from .tzif import PARTS, zones, zones_to_prove
 
 Dialect = Literal["posix", "ojs"]
 
-SECOND = timedelta(seconds=1)
 SETTLED = timedelta(minutes=2)
 """From the begin of a walk until it has met whatever lasts from before."""
 
@@ -61,13 +78,9 @@ def text_of(dialect: Dialect, random: Random, *, seconds: bool = False) -> str:
     return random_text(random) if dialect == "posix" else random_ojs_text(random, seconds=seconds)
 
 
-def named_by(dialect: Dialect, text: str) -> Named:
-    return fields_of(text) if dialect == "posix" else ojs_fields_of(text)
-
-
 def compare(dialect: Dialect, walk: Walk, zone: ZoneInfo, random: Random, text: str) -> None:
     """Compare all answers about an expression with a walk over the time around a moment."""
-    fields, length = named_by(dialect, text), walk.end - walk.begin
+    fields, length = fields_of(text), walk.end - walk.begin
     middle = walk.begin + length / 2
     for rules in RULES:
         expected = walk.named(fields, gap=rules[0], fold=rules[1])
@@ -102,7 +115,7 @@ def _compare_answers(
     assert counted == count_within(expected, probe, walk.end), told
 
 
-def _compare_losses(told: tuple[Dialect, str, ZoneInfo], walk: Walk, fields: Named) -> None:
+def _compare_losses(told: tuple[Dialect, str, ZoneInfo], walk: Walk, fields: Fields) -> None:
     dialect, text, zone = told
     cron, expected = parse(text, dialect), []
     for _, lost in walk.gaps:
@@ -246,10 +259,10 @@ def test_counting_backwards_is_nothing() -> None:
 # Where two other libraries answer differently, and why ours does not follow. Each predicate
 # gets the upper-case fields of an expression.
 
-Fields = list[str]
+Parts = list[str]
 
 
-def _both_days(fields: Fields) -> bool:
+def _both_days(fields: Parts) -> bool:
     return fields[-3] != "*" != fields[-1]
 
 
@@ -257,22 +270,22 @@ def _has_rule(text: str) -> bool:
     return re.search(r"L$|L,|#", text) is not None
 
 
-def _lone_ranges(fields: Fields) -> bool:
+def _lone_ranges(fields: Parts) -> bool:
     return any(
         match[1] == match[2] for text in fields for match in re.finditer(r"(\d+)-(\d+)", text)
     )
 
 
-def _names_every_day(fields: Fields) -> bool:
+def _names_every_day(fields: Parts) -> bool:
     cron = parse(" ".join(fields), "ojs")
     return len(cron.days) == 31 or len(cron.weekdays) == 7
 
 
-CRONSIM_LACKS: dict[str, Callable[[Fields], bool]] = {
+CRONSIM_LACKS: dict[str, Callable[[Parts], bool]] = {
     "the working day nearest to a day": lambda fields: "W" in fields[-3].replace("LW", ""),
     "a name before L": lambda fields: re.search(r"[A-Z]{3}L", fields[-1]) is not None,
 }
-CRONSIM_DIFFERS: dict[str, Callable[[Fields], bool]] = {
+CRONSIM_DIFFERS: dict[str, Callable[[Parts], bool]] = {
     "a day field that begins with a star is joined by AND, as Debian's cron does it; "
     "here it is restricted when its text is not exactly a star": (
         lambda fields: _both_days(fields) and "*" in (fields[-3][0], fields[-1][0])
@@ -281,14 +294,14 @@ CRONSIM_DIFFERS: dict[str, Callable[[Fields], bool]] = {
         lambda fields: any("/" in text for text in fields) and _lone_ranges(fields)
     ),
 }
-CRONITER_LACKS: dict[str, Callable[[Fields], bool]] = {
+CRONITER_LACKS: dict[str, Callable[[Parts], bool]] = {
     "the last working day": lambda fields: "LW" in fields[-3],
     "a working day in a list": lambda fields: "W" in fields[-3] and "," in fields[-3],
     "rules beside plain weekdays": lambda fields: (
         "," in fields[-1] and any(map(_has_rule, fields[-1].split(",")))
     ),
 }
-CRONITER_DIFFERS: dict[str, Callable[[Fields], bool]] = {
+CRONITER_DIFFERS: dict[str, Callable[[Parts], bool]] = {
     "a rule in either day field joins the two by AND; two restricted day fields mean OR": (
         lambda fields: _both_days(fields) and (_has_rule(fields[-1]) or "W" in fields[-3])
     ),
@@ -302,14 +315,14 @@ CRONITER_DIFFERS: dict[str, Callable[[Fields], bool]] = {
 }
 
 
-def _ask_cronsim(fields: Fields, local: datetime) -> datetime | None:
+def _ask_cronsim(fields: Parts, local: datetime) -> datetime | None:
     try:
         return next(CronSim(" ".join(fields), local), None)
     except CronSimError:
         return None
 
 
-def _ask_croniter(fields: Fields, local: datetime) -> datetime | None:
+def _ask_croniter(fields: Parts, local: datetime) -> datetime | None:
     names = {
         name: str(number)
         for number, name in enumerate(["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"])
@@ -338,9 +351,9 @@ ORACLES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("ask", "lacks", "differs"), ORACLES)
 def test_another_library_answers_the_same_or_for_a_known_reason_not(
-    ask: Callable[[Fields, datetime], datetime | None],
-    lacks: dict[str, Callable[[Fields], bool]],
-    differs: dict[str, Callable[[Fields], bool]],
+    ask: Callable[[Parts, datetime], datetime | None],
+    lacks: dict[str, Callable[[Parts], bool]],
+    differs: dict[str, Callable[[Parts], bool]],
 ) -> None:
     random, told = Random(5), Counter[str]()
     comparisons = 10_000 if IS_COMPLETE else 2_000

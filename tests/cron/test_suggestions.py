@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from django_declarative_cron.cron import fires_only_in_some_years, parse, posix_equivalent
+from django_declarative_cron.cron import parse, posix_equivalent
 from django_declarative_cron.exceptions import InvalidCronExpressionError
 
 
@@ -83,19 +83,3 @@ def test_a_proposal_is_always_accepted(text: str) -> None:
     proposal = posix_equivalent(text)
     if proposal is not None:
         assert parse(proposal).text == proposal
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("0 0 29 2 *", True),
-        ("0 0 29,30 2 *", True),
-        ("0 0 28,29 2 *", False),
-        ("0 0 29 2,3 *", False),
-        ("0 0 29 2 1", False),
-        ("0 0 * 2 1", False),
-        ("0 0 31 12 *", False),
-    ],
-)
-def test_p86_expressions_of_leap_years_are_known(text: str, expected: bool) -> None:
-    assert fires_only_in_some_years(parse(text)) is expected

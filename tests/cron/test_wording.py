@@ -130,7 +130,8 @@ def test_the_posix_dialect_has_no_remarks() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("0 0 29 2 *", True),
+        *((text, True) for text in ("0 0 29 2 *", "0 0 29,30 2 *")),
+        *((text, False) for text in ("0 0 28,29 2 *", "0 0 29 2,3 *", "0 0 * 2 1")),
         ("0 0 29W FEB *", True),
         ("0 0 * 2 5#5", True),
         ("0 0 * 2,3 5#5", True),
@@ -141,7 +142,7 @@ def test_the_posix_dialect_has_no_remarks() -> None:
         ("@every 9000h", False),
     ],
 )
-def test_expressions_of_some_years_are_known(text: str, expected: bool) -> None:
+def test_p86_expressions_of_some_years_are_known(text: str, expected: bool) -> None:
     assert fires_only_in_some_years(parse(text, "ojs")) is expected
 
 
