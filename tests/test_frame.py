@@ -1,17 +1,27 @@
-"""The frame the tests stand in: databases, child processes, the server out of the wheel."""
+"""The frame the tests stand in: databases, child processes, and the guard of the real clock."""
 
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 from django.contrib.auth.models import User
 from django.db import connection
+from freezegun import freeze_time
 
-from .conftest import CHECKOUT
+from django_declarative_cron.runtime.clock import system_clock
+
+from .conftest import CHECKOUT, REAL_CLOCK
 from .database import for_children, from_environment
 from .process import run_python
+from .real_clock import NOON, REFUSED, readings
+
+TESTS = Path(__file__).parent
+FROZEN = {"admin"}
 
 COUNT_USERS = """
 import django; django.setup()
@@ -100,3 +110,38 @@ def test_the_check_on_every_change_runs_the_command_that_the_readme_gives() -> N
     commands = [line for line in readme if "pip install --quiet tox-uv" in line]
     assert len(commands) == 1
     assert commands[0] in [line.strip() for line in script]
+
+
+# --- the real clock ---
+
+
+def test_reading_the_real_clock_fails() -> None:
+    with pytest.raises(pytest.fail.Exception, match="reads the real clock") as caught:
+        system_clock.now()
+    assert caught.value.msg == REFUSED
+
+
+def test_reading_a_clock_that_stands_still_does_not(still_clock: None) -> None:
+    assert system_clock.now() == NOON
+
+
+@pytest.mark.real_clock
+def test_reading_it_with_the_mark_does_not() -> None:
+    assert system_clock.now() > datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_reading_a_clock_that_is_controlled_does_not() -> None:
+    with freeze_time(NOON):
+        assert system_clock.now() == NOON
+    with time_machine.travel(NOON, tick=False):
+        assert system_clock.now() == NOON
+
+
+def test_modules_that_read_the_real_clock_say_so() -> None:
+    found: list[str] = []
+    for path in sorted(TESTS.rglob("*.py")):
+        folder = path.relative_to(TESTS).parts[0]
+        if folder in REAL_CLOCK | FROZEN or "real_clock" in path.read_text(encoding="utf-8"):
+            continue
+        found += readings(path)
+    assert found == []

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ..ports import free_port
 from ..timeouts import TIMEOUT
 from .conftest import Launch, wait_until
+from .ports import free_port
 
 RunNow = Callable[..., None]
 

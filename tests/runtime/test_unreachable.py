@@ -21,10 +21,10 @@ from django_declarative_cron.runtime import probes
 from django_declarative_cron.runtime.work import Run
 from django_declarative_cron.store import database, silent_connections
 
-from .. import proxy
-from ..proxy import Proxy
 from ..timeouts import wait_until
+from . import proxy
 from .conftest import Heard
+from .proxy import Proxy
 
 _HERE = {
     "postgresql": connection.settings_dict["HOST"].startswith("/"),

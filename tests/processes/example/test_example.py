@@ -15,8 +15,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from ...ports import free_port, is_free
 from ...timeouts import TIMEOUT
+from ..ports import free_port, is_free
 from .conftest import Example
 
 MALFORMED = "porcelain-2231.csv"
