@@ -12,9 +12,14 @@ from django_declarative_cron.cron import Fold, Gap, Lost, parse
 
 from .oracle import at
 
-NEW_YORK = ZoneInfo("America/New_York")
-LOS_ANGELES = ZoneInfo("America/Los_Angeles")
-SANTIAGO = ZoneInfo("America/Santiago")
+NEW_YORK, LOS_ANGELES, DENVER, SANTIAGO, SAO_PAULO = (
+    ZoneInfo(f"America/{city}")
+    for city in ("New_York", "Los_Angeles", "Denver", "Santiago", "Sao_Paulo")
+)
+BERLIN, PRAGUE = ZoneInfo("Europe/Berlin"), ZoneInfo("Europe/Prague")
+APIA, LORD_HOWE = ZoneInfo("Pacific/Apia"), ZoneInfo("Australia/Lord_Howe")
+BLANTYRE, KATHMANDU = ZoneInfo("Africa/Blantyre"), ZoneInfo("Asia/Kathmandu")
+MONROVIA = ZoneInfo("Africa/Monrovia")
 
 
 def fires(text: str, key: str, start: str, end: str, *, fold: Fold = "first") -> list[datetime]:
@@ -32,135 +37,77 @@ def fires(text: str, key: str, start: str, end: str, *, fold: Fold = "first") ->
     "001 Timely Behavior/9",
 )
 @pytest.mark.parametrize(
-    ("text", "key", "instant", "expected"),
+    ("text", "zone", "instant", "expected"),
     [
-        pytest.param(
-            "30 2 * * *", "America/New_York", "2024-03-10T06:00", "2024-03-11T06:30",
-            id="DS-01 a lost minute waits for the next day",
-        ),
-        pytest.param(
-            "0 * * * *", "America/New_York", "2024-03-10T06:00", "2024-03-10T07:00",
-            id="DS-03 hourly goes on at the end of the gap",
-        ),
-        pytest.param(
-            "* * * * *", "America/New_York", "2024-03-10T06:59", "2024-03-10T07:00",
-            id="DS-03 minutely goes on at the end of the gap",
-        ),
-        pytest.param(
-            "0 3 * * *", "America/New_York", "2024-03-10T06:59:30", "2024-03-10T07:00",
-            id="DS-03 the first minute after the gap exists",
-        ),
-        pytest.param(
-            "30 2 10 3 *", "America/New_York", "2024-03-09T12:00", "2025-03-10T06:30",
-            id="DS-05 a lost yearly minute waits for the next year",
-        ),
-        pytest.param(
-            "30 1 * * *", "America/New_York", "2024-11-03T04:00", "2024-11-03T05:30",
-            id="DS-06 the first pass",
-        ),
-        pytest.param(
-            "30 1 * * *", "America/New_York", "2024-11-03T05:30", "2024-11-04T06:30",
-            id="DS-06 not the second pass",
-        ),
-        pytest.param(
-            "30 1 * * *", "America/New_York", "2024-11-03T06:00", "2024-11-04T06:30",
-            id="DS-06 asked in the second pass",
-        ),
-        pytest.param(
-            "0 * * * *", "America/New_York", "2024-11-03T05:00", "2024-11-03T07:00",
-            id="DS-07 hourly skips the second pass",
-        ),
-        pytest.param(
-            "* * * * *", "America/New_York", "2024-11-03T05:59", "2024-11-03T07:00",
-            id="DS-07 minutely skips the second pass",
-        ),
-        pytest.param(
-            "* * * * *", "America/New_York", "2024-11-03T06:30", "2024-11-03T07:00",
-            id="DS-07 asked in the second pass",
-        ),
-        pytest.param(
-            "15,45 * * * *", "Australia/Lord_Howe", "2024-04-06T14:40", "2024-04-06T14:45",
-            id="DS-16 half an hour, first pass",
-        ),
-        pytest.param(
-            "45 1 * * *", "Australia/Lord_Howe", "2024-04-06T14:50", "2024-04-07T15:15",
-            id="DS-16 half an hour, second pass",
-        ),
-        pytest.param(
-            "0 0 * * *", "America/Sao_Paulo", "2018-11-03T12:00", "2018-11-05T02:00",
-            id="DS-18 a midnight that does not exist",
-        ),
-        pytest.param(
-            "0 0 * * *", "Asia/Kathmandu", "2024-01-01T00:00", "2024-01-01T18:15",
-            id="DS-20 a quarter of an hour",
-        ),
-        pytest.param(
-            "0 12 30 12 *", "Pacific/Apia", "2011-12-01T00:00", "2012-12-29T22:00",
-            id="a day that does not exist",
-        ),
-        pytest.param(
-            "0 12 * * *", "Pacific/Apia", "2011-12-29T22:00", "2011-12-30T22:00",
-            id="the day after a day that does not exist",
-        ),
-        pytest.param(
-            "0 7 * * *", "America/Los_Angeles", "2026-01-15T10:00", "2026-01-15T15:00",
-            id="P12 hours behind UTC, on the same day",
-        ),
-        pytest.param(
-            "0 8 * * 1-5", "Africa/Blantyre", "2026-11-30T12:00", "2026-12-01T06:00", id="P13",
-        ),
-        pytest.param(
-            "10 3 * * 0", "Europe/Prague", "2026-10-19T10:00", "2026-10-25T02:10",
-            id="P10 on the day of the change",
-        ),
-        pytest.param(
-            "10 3 * * 0", "Europe/Prague", "2026-10-25T02:10", "2026-11-01T02:10",
-            id="P10 the week after",
-        ),
-        pytest.param(
-            "0 12 * * 0", "Europe/Berlin", "2027-03-25T11:00", "2027-03-28T10:00",
-            id="P11 a day of 23 hours",
-        ),
+        pytest.param("30 2 * * *", NEW_YORK, "2024-03-10T06:00", "2024-03-11T06:30",
+                     id="DS-01 a lost minute waits for the next day"),
+        pytest.param("0 * * * *", NEW_YORK, "2024-03-10T06:00", "2024-03-10T07:00",
+                     id="DS-03 hourly goes on at the end of the gap"),
+        pytest.param("* * * * *", NEW_YORK, "2024-03-10T06:59", "2024-03-10T07:00",
+                     id="DS-03 minutely goes on at the end of the gap"),
+        pytest.param("0 3 * * *", NEW_YORK, "2024-03-10T06:59:30", "2024-03-10T07:00",
+                     id="DS-03 the first minute after the gap exists"),
+        pytest.param("30 2 10 3 *", NEW_YORK, "2024-03-09T12:00", "2025-03-10T06:30",
+                     id="DS-05 a lost yearly minute waits for the next year"),
+        pytest.param("30 1 * * *", NEW_YORK, "2024-11-03T04:00", "2024-11-03T05:30",
+                     id="DS-06 the first pass"),
+        pytest.param("30 1 * * *", NEW_YORK, "2024-11-03T05:30", "2024-11-04T06:30",
+                     id="DS-06 not the second pass"),
+        pytest.param("30 1 * * *", NEW_YORK, "2024-11-03T06:00", "2024-11-04T06:30",
+                     id="DS-06 asked in the second pass"),
+        pytest.param("0 * * * *", NEW_YORK, "2024-11-03T05:00", "2024-11-03T07:00",
+                     id="DS-07 hourly skips the second pass"),
+        pytest.param("* * * * *", NEW_YORK, "2024-11-03T05:59", "2024-11-03T07:00",
+                     id="DS-07 minutely skips the second pass"),
+        pytest.param("* * * * *", NEW_YORK, "2024-11-03T06:30", "2024-11-03T07:00",
+                     id="DS-07 asked in the second pass"),
+        pytest.param("15,45 * * * *", LORD_HOWE, "2024-04-06T14:40", "2024-04-06T14:45",
+                     id="DS-16 half an hour, first pass"),
+        pytest.param("45 1 * * *", LORD_HOWE, "2024-04-06T14:50", "2024-04-07T15:15",
+                     id="DS-16 half an hour, second pass"),
+        pytest.param("0 0 * * *", SAO_PAULO, "2018-11-03T12:00", "2018-11-05T02:00",
+                     id="DS-18 a midnight that does not exist"),
+        pytest.param("0 0 * * *", KATHMANDU, "2024-01-01T00:00", "2024-01-01T18:15",
+                     id="DS-20 a quarter of an hour"),
+        pytest.param("0 12 30 12 *", APIA, "2011-12-01T00:00", "2012-12-29T22:00",
+                     id="a day that does not exist"),
+        pytest.param("0 12 * * *", APIA, "2011-12-29T22:00", "2011-12-30T22:00",
+                     id="the day after a day that does not exist"),
+        pytest.param("0 7 * * *", LOS_ANGELES, "2026-01-15T10:00", "2026-01-15T15:00",
+                     id="P12 hours behind UTC, on the same day"),
+        pytest.param("0 8 * * 1-5", BLANTYRE, "2026-11-30T12:00", "2026-12-01T06:00", id="P13"),
+        pytest.param("10 3 * * 0", PRAGUE, "2026-10-19T10:00", "2026-10-25T02:10",
+                     id="P10 on the day of the change"),
+        pytest.param("10 3 * * 0", PRAGUE, "2026-10-25T02:10", "2026-11-01T02:10",
+                     id="P10 the week after"),
+        pytest.param("0 12 * * 0", BERLIN, "2027-03-25T11:00", "2027-03-28T10:00",
+                     id="P11 a day of 23 hours"),
     ],
 )  # fmt: skip
-def test_next(text: str, key: str, instant: str, expected: str) -> None:
-    assert parse(text).next_after(at(instant), ZoneInfo(key)) == at(expected)
+def test_next(text: str, zone: ZoneInfo, instant: str, expected: str) -> None:
+    assert parse(text).next_after(at(instant), zone) == at(expected)
 
 
 @pytest.mark.parametrize(
-    ("text", "key", "instant", "expected"),
+    ("text", "zone", "instant", "expected"),
     [
-        pytest.param(
-            "10 3 * * 0", "Europe/Prague", "2026-10-19T10:00", "2026-10-18T01:10", id="P10",
-        ),
-        pytest.param(
-            "0 1 * * *", "America/Denver", "2027-03-15T06:59", "2027-03-14T08:00",
-            id="P17 23 hours before the next",
-        ),
-        pytest.param(
-            "* * * * *", "America/New_York", "2024-11-03T06:30", "2024-11-03T05:59",
-            id="in the second pass the last of the first",
-        ),
-        pytest.param(
-            "30 1 * * *", "America/New_York", "2024-11-03T06:10", "2024-11-03T05:30",
-            id="in the second pass, before the minute comes again",
-        ),
-        pytest.param(
-            "30 1 * * *", "America/New_York", "2024-11-03T05:10", "2024-11-02T05:30",
-            id="in the first pass, before the minute",
-        ),
-        pytest.param(
-            "30 2 * * *", "America/New_York", "2024-03-10T12:00", "2024-03-09T07:30",
-            id="a lost minute is no occurrence",
-        ),
-        pytest.param(
-            "0 12 * * *", "Pacific/Apia", "2011-12-30T21:00", "2011-12-29T22:00",
-            id="a day that does not exist",
-        ),
+        pytest.param("10 3 * * 0", PRAGUE, "2026-10-19T10:00", "2026-10-18T01:10", id="P10"),
+        pytest.param("0 1 * * *", DENVER, "2027-03-15T06:59", "2027-03-14T08:00",
+                     id="P17 23 hours before the next"),
+        pytest.param("* * * * *", NEW_YORK, "2024-11-03T06:30", "2024-11-03T05:59",
+                     id="in the second pass the last of the first"),
+        pytest.param("30 1 * * *", NEW_YORK, "2024-11-03T06:10", "2024-11-03T05:30",
+                     id="in the second pass, before the minute comes again"),
+        pytest.param("30 1 * * *", NEW_YORK, "2024-11-03T05:10", "2024-11-02T05:30",
+                     id="in the first pass, before the minute"),
+        pytest.param("30 2 * * *", NEW_YORK, "2024-03-10T12:00", "2024-03-09T07:30",
+                     id="a lost minute is no occurrence"),
+        pytest.param("0 12 * * *", APIA, "2011-12-30T21:00", "2011-12-29T22:00",
+                     id="a day that does not exist"),
     ],
 )  # fmt: skip
-def test_previous(text: str, key: str, instant: str, expected: str) -> None:
-    assert parse(text).latest_at_or_before(at(instant), ZoneInfo(key)) == at(expected)
+def test_previous(text: str, zone: ZoneInfo, instant: str, expected: str) -> None:
+    assert parse(text).latest_at_or_before(at(instant), zone) == at(expected)
 
 
 @pytest.mark.parametrize("start", ["2027-03-13T00:00", "2027-03-14T09:59", "2027-03-14T10:01"])
@@ -208,9 +155,9 @@ def test_p07_a_midnight_that_does_not_exist_costs_a_week() -> None:
 
 
 def test_p17_the_distance_to_the_previous_is_that_of_the_instants() -> None:
-    cron, denver = parse("0 1 * * *"), ZoneInfo("America/Denver")
+    cron = parse("0 1 * * *")
     asked = at("2027-03-15T06:59:59")
-    previous, following = cron.latest_at_or_before(asked, denver), cron.next_after(asked, denver)
+    previous, following = cron.latest_at_or_before(asked, DENVER), cron.next_after(asked, DENVER)
     assert previous is not None
     assert following is not None
     assert following - previous == timedelta(hours=23)
@@ -240,14 +187,14 @@ def test_a_shifted_occurrence_runs_at_the_end_of_the_gap(text: str, expected: li
 
 def test_a_shifted_occurrence_waits_for_a_whole_minute() -> None:
     # Until 1972 Monrovia was 44 minutes and 30 seconds behind; the clock then skipped them.
-    monrovia, cron = ZoneInfo("Africa/Monrovia"), parse("10 0 7 1 *")
+    cron = parse("10 0 7 1 *")
     jump, expected = at("1972-01-07T00:44:30"), at("1972-01-07T00:45")
-    assert cron.next_after(jump - timedelta(days=1), monrovia, gap="shift") == expected
-    assert cron.next_after(jump, monrovia, gap="shift") == expected
-    assert cron.latest_at_or_before(expected, monrovia, gap="shift") == expected
-    earlier = cron.latest_at_or_before(jump, monrovia, gap="shift")
+    assert cron.next_after(jump - timedelta(days=1), MONROVIA, gap="shift") == expected
+    assert cron.next_after(jump, MONROVIA, gap="shift") == expected
+    assert cron.latest_at_or_before(expected, MONROVIA, gap="shift") == expected
+    earlier = cron.latest_at_or_before(jump, MONROVIA, gap="shift")
     assert earlier == at("1971-01-07T00:54:30")
-    (lost,) = cron.lost_between(jump - timedelta(days=1), jump, monrovia)
+    (lost,) = cron.lost_between(jump - timedelta(days=1), jump, MONROVIA)
     assert (lost.resumes_at, lost.civil) == (jump, datetime(1972, 1, 7, 0, 10))
 
 
@@ -290,9 +237,9 @@ def test_nothing_is_lost_where_nothing_was_named(text: str, key: str) -> None:
 
 
 def test_a_lost_day_is_one_loss_with_all_its_minutes() -> None:
-    cron, apia = parse("0,30 * 30 * *"), ZoneInfo("Pacific/Apia")
-    assert cron.lost_between(at("2011-12-01"), at("2012-01-01"), apia) == ()
-    (lost,) = parse("0,30 0-23 30 * *").lost_between(at("2011-12-01"), at("2012-01-01"), apia)
+    cron = parse("0,30 * 30 * *")
+    assert cron.lost_between(at("2011-12-01"), at("2012-01-01"), APIA) == ()
+    (lost,) = parse("0,30 0-23 30 * *").lost_between(at("2011-12-01"), at("2012-01-01"), APIA)
     assert lost == Lost(at("2011-12-30T10:00"), datetime(2011, 12, 30), 48)
 
 
@@ -342,17 +289,17 @@ def test_seconds_in_a_fold(fold: Fold, count: int) -> None:
 
 def test_a_second_shifted_by_a_gap_within_a_minute_comes_before_the_next_one() -> None:
     # Until 1972 Monrovia was 44 minutes and 30 seconds behind; the clock then skipped them.
-    monrovia, jump = ZoneInfo("Africa/Monrovia"), at("1972-01-07T00:44:30")
+    jump = at("1972-01-07T00:44:30")
     cron = parse("* 10,44 0 7 1 *", "ojs")
-    assert cron.next_after(jump - timedelta(seconds=1), monrovia, gap="shift") == jump
-    assert cron.next_after(jump, monrovia, gap="shift") == jump + timedelta(seconds=1)
-    assert cron.latest_at_or_before(jump, monrovia, gap="shift") == jump
+    assert cron.next_after(jump - timedelta(seconds=1), MONROVIA, gap="shift") == jump
+    assert cron.next_after(jump, MONROVIA, gap="shift") == jump + timedelta(seconds=1)
+    assert cron.latest_at_or_before(jump, MONROVIA, gap="shift") == jump
 
 
 @pytest.mark.parametrize("gap", ["skip", "shift"])
 def test_the_last_day_of_a_month_that_a_zone_never_had(gap: Gap) -> None:
     # Apia left out 30 December 2011; the last working day of that month is the 30th.
-    apia, cron = ZoneInfo("Pacific/Apia"), parse("0 12 LW 12 *", "ojs")
-    found = cron.next_after(at("2011-12-01"), apia, gap=gap)
+    cron = parse("0 12 LW 12 *", "ojs")
+    found = cron.next_after(at("2011-12-01"), APIA, gap=gap)
     expected = {"skip": "2012-12-30T22:00", "shift": "2011-12-30T10:00"}
     assert found == at(expected[gap])
