@@ -19,7 +19,7 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from tests import postgres
+from tests.database import postgres
 
 from .contenders import CONTENDERS
 from .figures import Row

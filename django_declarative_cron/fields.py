@@ -74,7 +74,7 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         if connection.vendor == "postgresql":
             return as_utc(value)
         if isinstance(expression, TruncBase) and value.tzinfo is not None:
-            # The beginning of somebody's day: no column's value, but an instant by now.
+            # A truncated value is aware already.
             return as_utc(value)
         return value.replace(tzinfo=UTC)  # type: ignore[no-any-return]
 
@@ -83,9 +83,9 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
         return [self._from_count] if _is_counted(connection) else [self.from_db_value]
 
     def select_format(self, compiler: SQLCompiler, sql: str, params: Any) -> tuple[str, Any]:
-        """Have PostgreSQL count where Django would make local times of its instants.
+        """Have PostgreSQL return microseconds where Django would return local times.
 
-        What is asked for inside of a question is not read, but compared.
+        Subqueries keep the type of the column, because their values are compared.
         """
         if _is_counted(compiler.connection) and not compiler.query.subquery:
             return f"(EXTRACT(EPOCH FROM {sql}) * 1000000)::bigint", params
@@ -94,8 +94,7 @@ class InstantField(models.DateTimeField):  # type: ignore[type-arg]
     def _from_count(
         self, value: Any, expression: Any, connection: BaseDatabaseWrapper
     ) -> datetime | None:
-        # A count cannot be taken for what nobody asked to be counted: a row that another's SQL
-        # found, and what a statement gives back of that which it wrote, are local times.
+        # Rows of raw SQL and of ``RETURNING`` bypass ``select_format``: they have local times.
         if isinstance(value, int):
             return _EPOCH + timedelta(microseconds=value)
         return self.from_db_value(value, expression, connection)
@@ -153,7 +152,7 @@ class NameField(models.CharField):  # type: ignore[type-arg]
     _collations = {"mysql": "utf8mb4_0900_bin", "mariadb": "utf8mb4_nopad_bin"}
 
     def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
-        """Add the collation that tells letters apart."""
+        """Add the collation that distinguishes letters."""
         parameters = super().db_parameters(connection)
         if connection.vendor == "mysql":
             flavour = "mariadb" if getattr(connection, "mysql_is_mariadb", False) else "mysql"

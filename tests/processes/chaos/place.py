@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from tests import mariadb, postgres
+from tests.database import mariadb, postgres
 
 
 class Sqlite:
