@@ -281,7 +281,9 @@ def frozen(presence: Presence) -> list[Span]:
         if since > until:
             gaps.append((until, since))
         until = max(until, end)
-    return gaps
+    # The last of them may have been asked to stop, or died, as it came to.
+    over = presence.asked or presence.ended or NEVER
+    return [*gaps, (until, over)] if until < over else gaps
 
 
 def _at_work(life: Life) -> Iterator[Span]:

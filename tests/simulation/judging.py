@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from django_declarative_cron import theory
+from django_declarative_cron.models import TaskRun
+from django_declarative_cron.store.trace_reading import read
 from django_declarative_cron.testing import Simulation
 
 from .played import Wrong
@@ -13,6 +16,8 @@ from .task_trace import task_trace
 
 _ACTS = {"pause", "resume", "run", "clear"}
 _OBLIGATIONS = {"S1", "S2", "L1"}
+_DEATH = timedelta(seconds=15)
+"""After how long a silent process is dead, in stories in which none hangs."""
 
 
 def judged(sim: Simulation, story: Story) -> Iterator[Wrong]:
@@ -26,6 +31,35 @@ def judged(sim: Simulation, story: Story) -> Iterator[Wrong]:
                 yield Wrong(
                     found.axiom, f"{task} at {found.at} ({found.owner}): {found.explanation}"
                 )
+
+
+def judged_rows(sim: Simulation, story: Story) -> Iterator[Wrong]:
+    """Let the theory judge what ``cron verify`` reads; living instances have just been heard of."""
+    told = read(
+        "default",
+        sim.deployment,
+        lease=_DEATH if story.lease is None else timedelta(seconds=story.lease),
+        until=sim.now,
+        database_time=sim.clock.database_time(),
+    )
+    if told is None:
+        return
+    kinds, is_set_back = {step[0] for step in story.steps}, any(map(_steps_back, story.steps))
+    # What was refused is in no row: that a process was suspended, or that it left.
+    unasked = {"L1", "L3"} if kinds & {"crash at", "refuse", "hang"} else set()
+    unasked |= {"L3"} if is_set_back else set()
+    verdict = theory.judge(told.records(), pulses="made", set_back="hold")
+    for found in verdict.violations:
+        if found.axiom not in unasked:
+            yield Wrong(f"stored {found.axiom}", f"{found.task} at {found.at}: {found.explanation}")
+    aside = told.set_aside
+    started = TaskRun.objects.exclude(started_at=None).count()
+    if (told.runs, verdict.starts) != (started, started - aside.total()):
+        text = f"of {started} runs {told.runs} are told, {verdict.starts} judged, {aside} not"
+        yield Wrong("history is whole", text)
+    people_act = bool(kinds & _ACTS) or story.profile == "settings"
+    if (aside["clock"] and not is_set_back) or (aside["people"] and not people_act):
+        yield Wrong("history is whole", f"{aside} runs are not judged")
 
 
 def _unasked(story: Story, task: str | None) -> set[str]:

@@ -27,7 +27,7 @@ from django_declarative_cron.testing.simulation import Instance
 
 from . import invariants
 from .faults import Faults, Of
-from .judging import judged
+from .judging import judged, judged_rows
 from .ledger import Ledger
 from .played import Played, Wrong
 from .rows import Snapshot
@@ -122,6 +122,7 @@ class _Player:
         self.played.starts = self.ledger.calls.total()
         if not self._is_over:
             self.played.wrong += judged(self.sim, self.story)
+            self.played.wrong += self._judged_rows()
 
     @property
     def _is_over(self) -> bool:
@@ -188,6 +189,13 @@ class _Player:
             if run.instance_id in {scheduler.id for scheduler in working}:
                 text = f"run {run.pk} has ended, and its result is not recorded"
                 self.played.wrong.append(Wrong("runs are run", text))
+
+    def _judged_rows(self) -> list[Wrong]:
+        with self.faults.lifted():
+            for instance in self._each():
+                if instance.is_active and instance.scheduler is not None:
+                    instance.scheduler.beat()
+            return list(judged_rows(self.sim, self.story))
 
     def _overdue(self) -> Iterator[str]:
         before = self.sim.now - 2 * _SECOND

@@ -97,6 +97,11 @@ def test_lives_that_overlap_are_one_presence(
         ([_life(1, 9, lapses=[(3, 6)]), _life(2, 9)], []),
         ([_life(1, 9, lapses=[(3, 6)]), _life(2, 9, lapses=[(4, 8)])], [(4, 6)]),
         ([_life(1, 9, lapses=[(3, 6)]), _life(2, 5)], [(5, 6)]),
+        # It was asked to stop, or died, as it came to.
+        ([_life(1, 9, asked=5, lapses=[(3, 5)])], [(3, 5)]),
+        ([_life(1, 9, asked=5, lapses=[(3, 6)])], [(3, 5)]),
+        ([_life(1, 5, lapses=[(3, 5)], **CRASH)], [(3, 5)]),
+        ([_life(1, 9, asked=5, lapses=[(3, 5)]), _life(2, 4)], [(4, 5)]),
         ([_life(1, 9, lapses=[(5, 3)])], []),
         ([_life(1, 9, asked=3), _life(5, None)], [(3, 5)]),
         ([_life(1, 9, asked=3), _life(2, 4, **CRASH), _life(5, None)], [(4, 5)]),
