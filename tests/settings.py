@@ -1,6 +1,6 @@
 """The project that the tests run in; the environment chooses among its forms.
 
-``DDC_TEST_DATABASE`` and ``DATABASE_URL``: see ``tests/database.py``.
+``DDC_TEST_DATABASE`` and ``DATABASE_URL``: see ``tests/database``.
 ``DDC_TEST_USE_TZ``: ``0`` for a project that keeps local times.
 ``DDC_TEST_TIME_ZONE``: the project's ``TIME_ZONE``, ``UTC`` unless set.
 ``DDC_TEST_DATABASE_TIME_ZONE``: the zone that other programs write to the database in.

@@ -55,6 +55,13 @@ def decided(
     return decide(state, schedule(cron), RETRY, at(now), policy, active)
 
 
+LATE_RETRY = replace(FAILED, pending_retry_until=at("11:30"))
+INTERRUPTED = replace(RAN, orphaned=True)
+AT_ITS_MINUTE = replace(REGISTERED, registered_at=at("10:00:20"), boot_at=at("10:00"))
+REQUESTED = replace(RAN, run_requested_at=at("10:10"))
+PAUSED = replace(RAN, paused_since=at("10:10"))
+
+
 @pytest.mark.requirement("001 Task State Model/1", "004 Stateful/2")
 @pytest.mark.parametrize(
     ("state", "now", "reason", "occurrence", "attempt"),
@@ -64,47 +71,13 @@ def decided(
         pytest.param(REGISTERED, "10:00:00", "due", "10:00", 1, id="never run"),
         pytest.param(FAILED, "10:05:00", "retry", "10:00", 2, id="a retry, inclusive"),
         pytest.param(FAILED, "11:02:00", "retry", "11:00", 1, id="a retry that meets a newer one"),
+        pytest.param(LATE_RETRY, "11:00:00", "due", "11:00", 1, id="before the retry"),
+        pytest.param(INTERRUPTED, "10:01:30", "orphaned", "10:00", 2, id="interrupted"),
+        pytest.param(INTERRUPTED, "12:01:30", "orphaned", "12:00", 1, id="and one was missed"),
+        pytest.param(AT_ITS_MINUTE, "10:00:50", "boot", "10:00", 1, id="the first minute"),
+        pytest.param(REQUESTED, "10:10:01", "manual", "10:10:01", 1, id="a person asked"),
         pytest.param(
-            replace(FAILED, pending_retry_until=at("11:30")),
-            "11:00:00",
-            "due",
-            "11:00",
-            1,
-            id="an occurrence before the retry",
-        ),
-        pytest.param(
-            replace(RAN, orphaned=True), "10:01:30", "orphaned", "10:00", 2, id="interrupted"
-        ),
-        pytest.param(
-            replace(RAN, orphaned=True),
-            "12:01:30",
-            "orphaned",
-            "12:00",
-            1,
-            id="interrupted, and one was missed",
-        ),
-        pytest.param(
-            replace(REGISTERED, registered_at=at("10:00:20"), boot_at=at("10:00")),
-            "10:00:50",
-            "boot",
-            "10:00",
-            1,
-            id="the minute of the first coming",
-        ),
-        pytest.param(
-            replace(RAN, run_requested_at=at("10:10")),
-            "10:10:01",
-            "manual",
-            "10:10:01",
-            1,
-            id="a person asked",
-        ),
-        pytest.param(
-            replace(RAN, run_requested_at=at("10:10"), paused_since=at("10:05")),
-            "11:10:00",
-            "manual",
-            "11:10",
-            1,
+            *(replace(REQUESTED, paused_since=at("10:05")), "11:10:00", "manual", "11:10", 1),
             id="a person asked, under a pause",
         ),
     ],
@@ -126,13 +99,8 @@ def test_what_starts(
         pytest.param(RAN, "09:57:00", "11:00", id="the clock stepped back a little"),
         pytest.param(FAILED, "10:04:59", "10:05", id="the retry is ahead"),
         pytest.param(replace(RAN, running=True), "11:00:00", None, id="it runs"),
-        pytest.param(replace(RAN, paused_since=at("10:10")), "12:00:00", None, id="paused"),
-        pytest.param(
-            replace(RAN, paused_since=at("10:10"), paused_until=at("18:00")),
-            "12:00:00",
-            "18:00",
-            id="paused until",
-        ),
+        pytest.param(PAUSED, "12:00:00", None, id="paused"),
+        pytest.param(replace(PAUSED, paused_until=at("18:00")), "12:00:00", "18:00", id="until"),
     ],
 )
 def test_what_waits_and_until_when(state: TaskState, now: str, wake: str | None) -> None:
@@ -156,9 +124,6 @@ def test_what_fell_under_the_own_run_is_told_apart_from_what_was_missed() -> Non
     assert isinstance(missed, events.TaskSkipped)
     assert (coalesced.reason, coalesced.count) == ("coalesced", 2)
     assert (missed.reason, missed.count) == ("no_scheduler", 2)
-
-
-AT_ITS_MINUTE = replace(REGISTERED, registered_at=at("10:00:20"), boot_at=at("10:00"))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -220,7 +185,12 @@ crons = st.sampled_from(["* * * * *", "0 * * * *", "30 2 * * *", "0 0 1 * 1", "0
 zones = st.sampled_from(["UTC", "America/New_York", "Australia/Lord_Howe"])
 
 
-@pytest.mark.requirement("001 Task State Model/1", "003 Testable Invariants/5")
+@pytest.mark.requirement(
+    "001 Task State Model/1",
+    "001 Deterministic Behavior/1",
+    "001 Deterministic Behavior/2",
+    "003 Testable Invariants/5",
+)
 @given(states, crons, zones, instants)
 def test_every_decision_keeps_the_rules(
     state: TaskState, cron: str, zone: str, now: datetime
@@ -231,6 +201,7 @@ def test_every_decision_keeps_the_rules(
     for event in decision.events:
         folded = apply(event, folded)
     assert folded == decision.state
+    assert decide(state, bound, RETRY, now) == decision
     starts = [e for e in decision.events if isinstance(e, events.TaskRunStarted)]
     assert starts == ([decision.start] if decision.start else [])
     assert not (state.running and starts)
@@ -242,15 +213,6 @@ def test_every_decision_keeps_the_rules(
         again = decide(decision.state, bound, RETRY, now)
         assert again.start is None
         assert again.events == ()
-
-
-@pytest.mark.requirement("001 Deterministic Behavior/1", "001 Deterministic Behavior/2")
-@given(states, crons, zones, instants)
-def test_deciding_twice_gives_the_same(
-    state: TaskState, cron: str, zone: str, now: datetime
-) -> None:
-    bound = schedule(cron, zone)
-    assert decide(state, bound, RETRY, now) == decide(state, bound, RETRY, now)
 
 
 def test_a_delay_that_leaves_the_calendar_ends_at_its_last_day() -> None:

@@ -39,11 +39,7 @@ def test_later_occurrences_sort_later(run: int, first: datetime, later: timedelt
 
 @pytest.mark.parametrize(
     "foreign",
-    [
-        "",
-        "42",
-        "not-a-uuid",
-    ],
+    ["", "42", "not-a-uuid"],
 )
 def test_a_foreign_id_is_no_run(foreign: str) -> None:
     assert run_of(foreign, KEY) is None

@@ -1,7 +1,7 @@
 """A MariaDB server for one test session, where the machine has MariaDB installed.
 
 The server belongs to a supervisor, which is this file run as a script; how that ends
-is said in ``tests/postgres.py``.
+is said in ``postgres.py`` beside it.
 """
 
 from __future__ import annotations
