@@ -23,36 +23,32 @@ def ojs(text: str) -> CronExpression:
 
 @pytest.mark.requirement("001 Time Provider and Granularity/2")
 @pytest.mark.parametrize(
-    ("cron", "local", "named"),
+    ("dialect", "text", "local", "named"),
     [
-        pytest.param(parse("30 14 * * *"), "2024-01-01T14:30:00", True, id="NX-01 on the minute"),
+        pytest.param("posix", "30 14 * * *", "2024-01-01T14:30:00", True, id="NX-01 on the minute"),
         pytest.param(
-            parse("30 14 * * *"), "2024-01-01T14:30:59", True, id="NX-01 within the minute"
+            "posix", "30 14 * * *", "2024-01-01T14:30:59", True, id="NX-01 within the minute"
         ),
         pytest.param(
-            parse("30 14 * * *"), "2024-01-01T14:31:00", False, id="NX-01 the next minute"
+            "posix", "30 14 * * *", "2024-01-01T14:31:00", False, id="NX-01 the next minute"
         ),
-        pytest.param(parse("0 0 1,15 * 1"), "2024-01-01T00:00:00", True, id="NX-02 both"),
-        pytest.param(parse("0 0 1,15 * 1"), "2024-01-02T00:00:00", False, id="NX-02 neither"),
-        pytest.param(parse("0 0 1,15 * 1"), "2024-01-08T00:00:00", True, id="NX-02 the weekday"),
-        pytest.param(parse("0 0 1,15 * 1"), "2024-01-15T00:00:00", True, id="NX-02 the day"),
-        pytest.param(
-            parse("* * * * *"), "0001-01-01T00:00:00", True, id="the first minute there is"
-        ),
-        pytest.param(
-            parse("* * * * *"), "9999-12-31T23:59:59", True, id="the last minute there is"
-        ),
-        (ojs("30 0 9 * * *"), "2024-01-01T09:00:30", True),
-        (ojs("30 0 9 * * *"), "2024-01-01T09:00:30.9", True),
-        (ojs("30 0 9 * * *"), "2024-01-01T09:00:00", False),
-        (ojs("0 9 * * *"), "2024-01-01T09:00:30", True),
-        (ojs("0 9 L * *"), "2024-01-31T09:00:00", True),
-        (ojs("0 9 L * *"), "2024-01-30T09:00:00", False),
-        (ojs("@every 1m"), "2024-01-31T09:00:00", False),
+        pytest.param("posix", "0 0 1,15 * 1", "2024-01-01T00:00:00", True, id="NX-02 both"),
+        pytest.param("posix", "0 0 1,15 * 1", "2024-01-02T00:00:00", False, id="NX-02 neither"),
+        pytest.param("posix", "0 0 1,15 * 1", "2024-01-08T00:00:00", True, id="NX-02 the weekday"),
+        pytest.param("posix", "0 0 1,15 * 1", "2024-01-15T00:00:00", True, id="NX-02 the day"),
+        pytest.param("posix", "* * * * *", "0001-01-01T00:00:00", True, id="the first minute"),
+        pytest.param("posix", "* * * * *", "9999-12-31T23:59:59", True, id="the last minute"),
+        ("ojs", "30 0 9 * * *", "2024-01-01T09:00:30", True),
+        ("ojs", "30 0 9 * * *", "2024-01-01T09:00:30.9", True),
+        ("ojs", "30 0 9 * * *", "2024-01-01T09:00:00", False),
+        ("ojs", "0 9 * * *", "2024-01-01T09:00:30", True),
+        ("ojs", "0 9 L * *", "2024-01-31T09:00:00", True),
+        ("ojs", "0 9 L * *", "2024-01-30T09:00:00", False),
+        ("ojs", "@every 1m", "2024-01-31T09:00:00", False),
     ],
 )
-def test_matching(cron: CronExpression, local: str, named: bool) -> None:
-    assert cron.matches(datetime.fromisoformat(local)) is named
+def test_matching(dialect: str, text: str, local: str, named: bool) -> None:
+    assert parse(text, dialect).matches(datetime.fromisoformat(local)) is named
 
 
 @pytest.mark.requirement("001 Time Provider and Granularity/4")

@@ -62,25 +62,26 @@ def test_fields_are_sets_of_values(text: str, expected: tuple[Any, ...]) -> None
 
 @pytest.mark.requirement("001 Day-of-Month/Day-of-Week Semantics/1")
 @pytest.mark.parametrize(
-    ("cron", "hour", "day", "weekday"),
+    ("dialect", "text", "hour", "day", "weekday"),
     [
-        (parse("0 * * * *"), False, False, False),
-        (parse("0 0 1,15 * 1"), True, True, True),
-        (parse("0 0-23 1-31 * *"), True, True, False),
-        (parse("0 * * * 0-6"), False, False, True),
-        (parse("0-59 0-23 1-31 1-12 0-6"), True, True, True),
-        (ojs("0 */1 */1 * *"), True, True, False),
-        (ojs("30 * * * * *"), False, False, False),
-        (ojs("30 0 2 L * MON"), True, True, True),
-        (ojs("@daily"), True, False, False),
-        (ojs("@weekly"), True, False, True),
-        (ojs("@hourly"), False, False, False),
-        (ojs("@every 1h"), False, False, False),
+        ("posix", "0 * * * *", False, False, False),
+        ("posix", "0 0 1,15 * 1", True, True, True),
+        ("posix", "0 0-23 1-31 * *", True, True, False),
+        ("posix", "0 * * * 0-6", False, False, True),
+        ("posix", "0-59 0-23 1-31 1-12 0-6", True, True, True),
+        ("ojs", "0 */1 */1 * *", True, True, False),
+        ("ojs", "30 * * * * *", False, False, False),
+        ("ojs", "30 0 2 L * MON", True, True, True),
+        ("ojs", "@daily", True, False, False),
+        ("ojs", "@weekly", True, False, True),
+        ("ojs", "@hourly", False, False, False),
+        ("ojs", "@every 1h", False, False, False),
     ],
 )
 def test_a_field_is_restricted_when_its_text_is_not_a_star(
-    cron: CronExpression, hour: bool, day: bool, weekday: bool
+    dialect: str, text: str, hour: bool, day: bool, weekday: bool
 ) -> None:
+    cron = parse(text, dialect)
     assert restrictions(cron) == (hour, day, weekday)
     assert cron.restricted_both is (day and weekday)
 
