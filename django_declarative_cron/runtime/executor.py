@@ -118,7 +118,7 @@ class Executor:
             try:
                 self._runners.submit(each)
             except Exception as error:
-                self._done(failed(each, error, self._clock.now(), 0.0))
+                self._done(failed(each, error, self._clock.now()))
 
     def cancel(self, member: Member) -> None:
         """Ask the runs to end for which an operator or a next run requested it."""

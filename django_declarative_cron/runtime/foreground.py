@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import Error as DatabaseError
 from django.db import OperationalError
@@ -37,10 +37,11 @@ _BETWEEN_ATTEMPTS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """The result of a run in the foreground, and its recorded event."""
+    """The result of a run in the foreground, its recorded event, and how long it took."""
 
     result: Result
     end: events.Event | None
+    took: timedelta
 
 
 def run_now(
@@ -89,7 +90,8 @@ def run_started(
         publish(told)
     finally:
         watchers.end()
-    return Ran(result, told[0] if told else None)
+    took = result.finished_at - start.claim.started.actual_time
+    return Ran(result, told[0] if told else None, took)
 
 
 @contextmanager

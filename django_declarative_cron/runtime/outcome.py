@@ -76,7 +76,7 @@ class TimedOutError(TimeoutError):
     """Report that a run took longer than its task's ``timeout``."""
 
 
-def succeeded(work: Work, at: datetime, duration: float, value: Any = None) -> Result:
+def succeeded(work: Work, at: datetime, value: Any = None) -> Result:
     """Return the result of a run that returned."""
     kept, remark = _value(value)
     if remark:
@@ -86,7 +86,6 @@ def succeeded(work: Work, at: datetime, duration: float, value: Any = None) -> R
         work.run.task_name,
         at,
         succeeded=True,
-        duration=duration,
         value=kept,
         log=_log(work),
         declaration=work.declaration,
@@ -94,7 +93,7 @@ def succeeded(work: Work, at: datetime, duration: float, value: Any = None) -> R
     return _settled(work, result)
 
 
-def failed(work: Work, error: BaseException, at: datetime, duration: float) -> Result:
+def failed(work: Work, error: BaseException, at: datetime) -> Result:
     """Return the result of a run that raised."""
     result = Result(
         work.id,
@@ -104,7 +103,6 @@ def failed(work: Work, error: BaseException, at: datetime, duration: float) -> R
         # The error goes into logs and notifications; the traceback needs a permission.
         error=worded(_one_line(error)),
         traceback=shortened(escaped(_traceback(error)), TRACEBACK_LENGTH),
-        duration=duration,
         errors=names_of(type(error)),
         log=_log(work),
         declaration=work.declaration,

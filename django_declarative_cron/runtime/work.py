@@ -120,17 +120,15 @@ def perform(work: Work, clock: Clock) -> Result:
 
 
 def _performed(work: Work, clock: Clock) -> Result:
-    began = clock.monotonic()
-
     def success(value: Any) -> Result:
-        return succeeded(work, clock.now(), clock.monotonic() - began, value)
+        return succeeded(work, clock.now(), value)
 
     try:
         connections.refresh()
         with inside(work.owner), deadline(work), surrounded(work):
             return _called(work, clock, success)
     except BaseException as error:
-        return failed(work, error, clock.now(), clock.monotonic() - began)
+        return failed(work, error, clock.now())
 
 
 @contextmanager

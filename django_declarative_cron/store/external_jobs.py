@@ -194,7 +194,6 @@ def end(
         succeeded=not report.error,
         error=report.error,
         traceback=report.trace,
-        duration=max((now - (run.started_at or now)).total_seconds(), 0.0),
         errors=report.names,
         value=report.value,
         is_final=report.is_final,

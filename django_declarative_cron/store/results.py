@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -214,7 +214,6 @@ class Result:
         run: id of its row.
         finished_at: when the callback returned or raised.
         error: one line, empty on success.
-        duration: in seconds, by the monotonic clock.
         errors: every name its error goes by, for a retry policy.
         outcome: ``timed_out`` or ``cancelled`` where it was asked to end.
         value: its return value, JSON-native.
@@ -232,7 +231,6 @@ class Result:
     succeeded: bool
     error: str = ""
     traceback: str = ""
-    duration: float = 0.0
     errors: tuple[str, ...] = ()
     outcome: str = ""
     value: Any = None
@@ -358,7 +356,7 @@ def _ended(
     common = {
         "at": result.finished_at,
         "task_name": run.task_name,
-        "duration": result.duration,
+        "duration": _took(run),
         "history_only": history_only,
         "run": run.pk,
         "others": others,
@@ -368,6 +366,14 @@ def _ended(
     if result.succeeded:
         return events.TaskRunCompleted(**common)
     return events.TaskRunFailed(**common, error=result.error, attempt=run.attempt, **failure)
+
+
+def _took(run: TaskRun) -> float:
+    """Return the seconds between the start and the end of a run, as its row has them."""
+    if run.started_at is None or run.finished_at is None:
+        return 0.0
+    took: timedelta = run.finished_at - run.started_at
+    return max(took.total_seconds(), 0.0)
 
 
 class RunTakenOverError(RuntimeError):

@@ -317,10 +317,9 @@ class End:
 
     def result(self) -> Result:
         """Return the result of the run, dated where its end was planned."""
-        duration = (self.at - self.work.run.started_at).total_seconds()
         if self.error is None:
-            return succeeded(self.work, self.at, duration)
-        return failed(self.work, self.error, self.at, duration)
+            return succeeded(self.work, self.at)
+        return failed(self.work, self.error, self.at)
 
 
 class Instance:

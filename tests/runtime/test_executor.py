@@ -136,7 +136,7 @@ class Inline(Queue):
         self._clock = clock
 
     def submit(self, work: Work) -> None:
-        work.done(succeeded(work, self._clock.now(), 0.0))
+        work.done(succeeded(work, self._clock.now()))
 
 
 @pytest.mark.django_db

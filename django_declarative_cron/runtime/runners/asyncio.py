@@ -82,17 +82,16 @@ class CoroutineRunner:
         del self._busy[work.id]
         if task.cancelled():
             # Code of another run cancelled it before it began.
-            work.done(failed(work, asyncio.CancelledError(), self._clock.now(), 0.0))
+            work.done(failed(work, asyncio.CancelledError(), self._clock.now()))
 
 
 async def _perform(work: Work, clock: Clock) -> None:
-    began = clock.monotonic()
     try:
         with inside(work.owner), surrounded(work), _cancelled_when_asked(work):
             value = await finished(invoke(work))
-        result = succeeded(work, clock.now(), clock.monotonic() - began, value)
+        result = succeeded(work, clock.now(), value)
     except BaseException as error:
-        result = failed(work, error, clock.now(), clock.monotonic() - began)
+        result = failed(work, error, clock.now())
     work.done(result)
 
 

@@ -133,7 +133,7 @@ class TasksRunner(Pool):
                 handed.result = _enqueue(work, member)
         except Exception as error:
             self._take_back(work)
-            return failed(work, error, self._clock.now(), 0.0)
+            return failed(work, error, self._clock.now())
         work.ending.on_ask(lambda: self._cancel(work))
         return None
 

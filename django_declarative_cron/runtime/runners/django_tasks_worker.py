@@ -176,7 +176,7 @@ def _called(
         target = _target(taken)
         declaration = _declaration(taken, target)
     except Exception as error:
-        result = failed(work, error, clock.now(), 0.0)
+        result = failed(work, error, clock.now())
     else:
         told = replace(
             work.run,

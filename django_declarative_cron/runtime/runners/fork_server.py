@@ -141,7 +141,7 @@ def _called(order: dict[str, Any], work: Work) -> Result:
         )
         work = replace(work, target=replace(target, args=tuple(order["args"])))
     except BaseException as error:
-        return failed(work, error, system_clock.now(), 0.0)
+        return failed(work, error, system_clock.now())
     return perform(work, system_clock)
 
 

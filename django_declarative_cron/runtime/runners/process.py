@@ -88,7 +88,6 @@ class Supervision:
             ``None`` where its server was lost before the run began: the callback was not
             called, and that process will not call it.
         """
-        began = self._clock.monotonic()
         while not self._is_over:
             self._keep_to_time()
             self._pass_on()
@@ -96,7 +95,7 @@ class Supervision:
         self._read_output()
         if self._is_lost and not self._has_begun and not self._work.ending.asked.is_set():
             return None
-        return self._outcome(self._clock.monotonic() - began)
+        return self._outcome()
 
     def _seconds(self) -> float:
         now = self._clock.monotonic()
@@ -223,11 +222,11 @@ class Supervision:
             self._printed.add(piece.decode("utf-8", "backslashreplace"))
             _print(piece)
 
-    def _outcome(self, duration: float) -> Result:
+    def _outcome(self) -> Result:
         why, result = self._work.ending.settle(), self._result
         if result is None:
             lost = RunLostError(self._lost)
-            result = failed(self._work, lost, self._clock.now(), duration)
+            result = failed(self._work, lost, self._clock.now())
             result = replace(result, traceback="")
         elif why is not None and not result.recorded:
             result = cut_short(self._work, result, why)
@@ -270,11 +269,10 @@ class ProcessRunner(Pool):
         self.server.close()
 
     def _in_process(self, work: Work) -> Result:
-        began = self._clock.monotonic()
         try:
             return in_process(work, self._clock, self.server)
         except Exception as error:
-            return failed(work, error, self._clock.now(), self._clock.monotonic() - began)
+            return failed(work, error, self._clock.now())
 
 
 def in_process(work: Work, clock: Clock, server: Server) -> Result:
@@ -292,7 +290,7 @@ def in_process(work: Work, clock: Clock, server: Server) -> Result:
         f"the process that forks runs was lost {_CALLS} times before it began"
         + (f": {server.last_words}" if server.last_words else "")
     )
-    return failed(work, lost, clock.now(), 0.0)
+    return failed(work, lost, clock.now())
 
 
 def _called(work: Work, clock: Clock, server: Server) -> Result | None:

@@ -75,7 +75,7 @@ def call_once(work: Work, clock: Clock) -> Result:
     try:
         return in_process(work, clock, server)
     except Exception as error:
-        return failed(work, error, clock.now(), 0.0)
+        return failed(work, error, clock.now())
     finally:
         server.close()
 

@@ -136,7 +136,7 @@ class Pool:
             result = self._call(work) if work.admit(work.id) else None
         except BaseException as error:
             # Each claimed run gets a result.
-            result = failed(work, error, self._clock.now(), 0.0)
+            result = failed(work, error, self._clock.now())
         if result is not None:
             work.done(result)
         return self._leave(place)

@@ -26,7 +26,7 @@ def work() -> Work:
 
 
 def kept(value: Any) -> tuple[Any, str]:
-    result = succeeded(work(), NOW, 0.0, value)
+    result = succeeded(work(), NOW, value)
     return result.value, result.log
 
 
@@ -75,12 +75,12 @@ def test_a_line_has_a_length_too() -> None:
 
 def test_the_error_of_a_run_names_no_secret_in_logs_and_to_people() -> None:
     error = RuntimeError("postgres://shop:hunter2@db/shop, password=hunter3 was refused")
-    result = failed(work(), error, NOW, 0.0)
+    result = failed(work(), error, NOW)
     assert result.error == "RuntimeError: postgres://***@db/shop, password=*** was refused"
 
 
 def test_a_long_error_keeps_its_class_its_beginning_and_its_end() -> None:
-    error = failed(work(), ValueError("it began" + "x" * 10_000 + "it ended"), NOW, 0.0).error
+    error = failed(work(), ValueError("it began" + "x" * 10_000 + "it ended"), NOW).error
     assert error.startswith("ValueError: it beganxxx")
     assert error.endswith("xxxit ended")
     assert "xxx … xxx" in error
@@ -93,7 +93,7 @@ def test_a_long_traceback_keeps_its_class_its_frames_and_its_end() -> None:
 
     with pytest.raises(ValueError, match="x") as raised:
         deep()
-    text = failed(work(), raised.value, NOW, 0.0).traceback
+    text = failed(work(), raised.value, NOW).traceback
     assert "in deep\n" in text
     assert "\nValueError: xxx" in text
     assert text.endswith("xxxit ended\n")
@@ -102,4 +102,4 @@ def test_a_long_traceback_keeps_its_class_its_frames_and_its_end() -> None:
 @pytest.mark.parametrize("before", range(980, 1000))
 def test_a_secret_that_a_cut_goes_through_is_none(before: int) -> None:
     text = "x" * before + " password=hunter2hunter2 " + "y" * (ERROR_LENGTH - before)
-    assert "unter2" not in failed(work(), RuntimeError(text), NOW, 0.0).error
+    assert "unter2" not in failed(work(), RuntimeError(text), NOW).error
