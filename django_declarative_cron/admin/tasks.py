@@ -189,12 +189,16 @@ def retry_delay(task: ScheduledTask) -> str:
 
 
 def _timeout(task: ScheduledTask) -> timedelta | None:
-    seconds = _declared(task).get("timeout")
-    return timedelta(seconds=seconds) if isinstance(seconds, int | float) and seconds > 0 else None
+    try:
+        return timedelta(seconds=_declared(task).get("timeout") or 0) or None
+    except (TypeError, OverflowError):
+        return None
 
 
 @admin.display(description=_("timeout"))
 def timeout(task: ScheduledTask) -> str:
+    if _declared(task).get("timeout") and _timeout(task) is None:
+        return gettext("cannot be read")
     return badges.span(_timeout(task)) or NOTHING
 
 

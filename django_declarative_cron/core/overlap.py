@@ -51,10 +51,11 @@ DEFAULT_POLICY: Final[Policy] = "skip"
 """The policy of dict entries without the key."""
 POLICY_OF_TUPLES: Final[Policy] = "coalesce"
 """The policy of tuples, and of stored declarations without the key."""
-CONCURRENT: Final = frozenset(name for name, rule in RULES.items() if rule.is_concurrent)
-CANCELLING: Final = frozenset(name for name, rule in RULES.items() if rule.cancels)
-QUEUEING: Final = frozenset(name for name, rule in RULES.items() if rule.queues)
-DEFERRING: Final = frozenset(name for name, rule in RULES.items() if rule.defers)
+# Tuples, because rows that were edited by hand may ask them for a value without a hash.
+CONCURRENT: Final = tuple(name for name, rule in RULES.items() if rule.is_concurrent)
+CANCELLING: Final = tuple(name for name, rule in RULES.items() if rule.cancels)
+QUEUEING: Final = tuple(name for name, rule in RULES.items() if rule.queues)
+DEFERRING: Final = tuple(name for name, rule in RULES.items() if rule.defers)
 
 BACKLOG_WARNED_ABOVE: Final = 2
 """A warning is reported if more occurrences than this wait (CRON-S04)."""

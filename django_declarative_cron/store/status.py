@@ -121,9 +121,10 @@ def end_of(outcome: str, finished_at: datetime | None, detail: object) -> dateti
 
 def _instant(text: object) -> datetime | None:
     try:
-        return parse_datetime(text) if isinstance(text, str) else None
+        found = parse_datetime(text) if isinstance(text, str) else None
     except ValueError:
         return None
+    return found if found is None or found.tzinfo is not None else None
 
 
 def status_query(status: Status, now: datetime) -> Q:
