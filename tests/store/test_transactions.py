@@ -25,7 +25,7 @@ from django.db import (
 from django.db.utils import InternalError
 from django.test.utils import CaptureQueriesContext
 
-from django_declarative_cron.management.cli import banner
+from django_declarative_cron.management.cli.runscheduler_output import banner
 from django_declarative_cron.models import SchedulerState, TaskOverride, TaskRun
 from django_declarative_cron.runtime.connections import clean_up, renew
 from django_declarative_cron.store import (

@@ -22,11 +22,18 @@ from ...runtime.foreground import Backfill
 from ...runtime.watchdog import fork_watchdog
 from ...store import manual_runs
 from ...store.manual_runs import DoneError
-from .audit import act, add_author
-from .datetimes import read_instant
 from .deployment_scope import Scope, unknown
 from .run import declaration_of, refusals_as_errors
-from .subcommand import Context, Options, Subcommand, add_format, attributes, write
+from .subcommand import (
+    Context,
+    Options,
+    Subcommand,
+    act,
+    add_author,
+    add_format,
+    read_instant,
+    write,
+)
 from .terminal import Terminal
 
 _TICK = timedelta(microseconds=1)
@@ -148,8 +155,13 @@ class BackfillReport:
             "excluded": self.span.excluded,
             **{outcome: found[outcome] for outcome in _TEXTS},
             "occurrences": [
-                {"scheduled_for": line.occurrence}
-                | attributes(line, "outcome", "seconds", "error", "run")
+                {
+                    "scheduled_for": line.occurrence,
+                    "outcome": line.outcome,
+                    "seconds": line.seconds,
+                    "error": line.error,
+                    "run": line.run,
+                }
                 for line in self.lines
             ],
         }
@@ -261,12 +273,11 @@ def _run(work: Backfill, occurrence: datetime) -> Line:
             return Line(occurrence, "done")
     result, outcome = ran.result, _OUTCOMES.get(type(ran.end), "lost")
     interrupted = "KeyboardInterrupt" in result.errors
-    return Line(occurrence, outcome, result.duration, result.error, result.run, interrupted)
+    return Line(
+        occurrence, outcome, ran.took.total_seconds(), result.error, result.run, interrupted
+    )
 
 
 BACKFILL = Subcommand(
-    "backfill",
-    "run occurrences of the past, one by one, in the foreground",
-    _arguments,
-    _answer,
+    "backfill", "run occurrences of the past, one by one, in the foreground", _arguments, _answer
 )

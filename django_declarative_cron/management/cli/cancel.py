@@ -10,14 +10,10 @@ from django.core.management.base import CommandError
 from ...formatting import format_count
 from ...store import manual_runs
 from ...store.manual_runs import CANCELLABLE, Effect
-from .audit import act, add_author
 from .deployment_scope import Scope
-from .subcommand import Context, Options, Subcommand
+from .subcommand import Context, Options, Subcommand, act, add_author
 
-_TEXTS = {
-    Effect.ASKED: ("run", "asked to end"),
-    Effect.ENDED: ("waiting run", "ended"),
-}
+_TEXTS = {Effect.ASKED: ("run", "asked to end"), Effect.ENDED: ("waiting run", "ended")}
 
 
 def _arguments(parser: ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from ... import conf
 from ...core.declarations.declaration import Declaration
 from ...core.declarations.problems import Problem
-from ...core.declarations.values import flaw_of_text, nearest
+from ...core.declarations.values import nearest
 from ...exceptions import DeclarativeCronError
 from ...formatting import format_elapsed, format_instant
 from ...models import ScheduledTask, SchedulerState, TaskRun
@@ -91,7 +91,7 @@ class Scope:
             CommandError: with exit code 1 for a declared task that is not registered yet and for
                 a removed one, 2 for an unknown name.
         """
-        # Compared here, because a database refuses some of the texts that can be typed.
+        # Compared here, because some databases do not distinguish small letters from capitals.
         known = {name or "" for name in self.tasks.values_list("name", flat=True)}
         for name in names:
             if name not in known:
@@ -106,7 +106,7 @@ class Scope:
 
     def removal_of(self, name: str) -> Removal | None:
         """Return the removal of a task, ``None`` for one that is registered or never ran."""
-        if flaw_of_text(name) is not None or name in _declared_names():
+        if name in _declared_names():
             return None
         return removal_of(self.using, self.deployment, name)
 

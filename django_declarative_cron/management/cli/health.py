@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import socket
-from argparse import ArgumentParser, ArgumentTypeError
-from contextlib import suppress
+from argparse import ArgumentParser
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -19,28 +18,19 @@ from ...store import database
 from ...store.outbox import Backlog, undelivered
 from ...store.status import Attendance, attendance, gave_up, overdue_tasks, patience
 from .deployment_scope import require_tables
-from .subcommand import Context, Options, Subcommand, add_format, attributes
-
-_LONGEST = 1_000_000_000
+from .subcommand import Context, Options, Subcommand, add_format, seconds
 
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--max-age",
-        type=_seconds,
+        type=seconds,
         metavar="SECONDS",
         help="maximum age of a heartbeat (default: 30, or LEASE if that is longer)",
     )
     parser.add_argument("--local", action="store_true", help="only a scheduler on this host counts")
     parser.add_argument("--pid", type=int, metavar="N", help="only that process id counts")
     add_format(parser)
-
-
-def _seconds(text: str) -> float:
-    with suppress(ValueError):
-        if 0 <= (value := float(text)) <= _LONGEST:
-            return value
-    raise ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {_LONGEST:,}")
 
 
 def _answer(context: Context, options: Options) -> None:
@@ -172,9 +162,12 @@ def _undelivered(events: Backlog | None) -> str:
 def _instance_as_dict(found: Attendance, each: SchedulerInstance) -> dict[str, Any]:
     return {
         "id": each.pk,
-        **attributes(each, "host", "pid", "release"),
+        "host": each.host,
+        "pid": each.pid,
+        "release": each.release,
         "leads": each.pk == found.state.leader_id,
-        **attributes(each, "started_at", "heartbeat_at"),
+        "started_at": each.started_at,
+        "heartbeat_at": each.heartbeat_at,
         "age": round(found.age(each).total_seconds(), 3),
         "stop_requested_at": each.stop_requested_at,
     }
@@ -182,7 +175,10 @@ def _instance_as_dict(found: Attendance, each: SchedulerInstance) -> dict[str, A
 
 def _backlog_as_dict(events: Backlog) -> dict[str, Any]:
     return {
-        **attributes(events, "waiting", "refused", "dead_lettered", "oldest"),
+        "waiting": events.waiting,
+        "refused": events.refused,
+        "dead_lettered": events.dead_lettered,
+        "oldest": events.oldest,
         "age": None if events.age is None else round(events.age.total_seconds(), 3),
         "error": events.error,
     }

@@ -10,12 +10,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from ...core.declarations.values import flaw_of_text
 from ...formatting import format_civil, format_count, format_elapsed, format_relative
 from ...models import Outcome, TaskRun
 from ...store.sentences import masked
 from ...store.status import shown_end, shown_outcome
-from .datetimes import add_timezone, read_since, zone_of
 from .deployment_scope import Scope
 from .subcommand import (
     Context,
@@ -23,12 +21,13 @@ from .subcommand import (
     Subcommand,
     add_choice,
     add_format,
-    amount,
-    attributes,
+    add_timezone,
+    read_since,
+    whole,
     write,
+    zone_of,
 )
-from .table import Cell, Form
-from .terminal import Terminal
+from .terminal import Cell, Form, Terminal
 
 _ROLES = {
     Outcome.SUCCEEDED: "SUCCESS",
@@ -52,7 +51,7 @@ def _arguments(parser: ArgumentParser) -> None:
         ),
     )
     parser.add_argument(
-        "-n", dest="count", type=amount, default=20, help="number of runs (default: 20)"
+        "-n", dest="count", type=whole, default=20, help="number of runs (default: 20)"
     )
     parser.add_argument(
         "--wide", action="store_true", help="whole lines on a terminal, as in a pipe"
@@ -73,7 +72,7 @@ def _runs(scope: Scope, options: Options, now: datetime) -> QuerySet[TaskRun]:
     runs, name = scope.runs, options["name"]
     if name is not None:
         # The history of a name remains when its row is removed.
-        runs = runs.filter(task_name=name) if flaw_of_text(name) is None else runs.none()
+        runs = runs.filter(task_name=name)
         if not runs.exists():
             scope.require_registered([name])
     if options["outcome"] is not None:
@@ -167,13 +166,19 @@ def run_as_dict(run: TaskRun, now: datetime) -> dict[str, Any]:
     return {
         "id": run.pk,
         "name": run.task_name,
-        **attributes(run, "scheduled_for", "scheduled_from", "count", "started_at"),
+        "scheduled_for": run.scheduled_for,
+        "scheduled_from": run.scheduled_from,
+        "count": run.count,
+        "started_at": run.started_at,
         "finished_at": shown_end(run, now),
         "lag": None if run.started_at is None else run.started_at - run.scheduled_for,
         "outcome": shown_outcome(run, now),
-        **attributes(run, "reason", "attempt", "error"),
+        "reason": run.reason,
+        "attempt": run.attempt,
+        "error": run.error,
         "result": masked(run.result),
-        **attributes(run, "log", "output"),
+        "log": run.log,
+        "output": run.output,
     }
 
 

@@ -13,8 +13,7 @@ from ...formatting import format_count
 from ...importers import apscheduler, celery_beat, crontab, django_cron, django_crontab, django_q
 from ...importers.result import ImportedTask, ImportResult, give_names
 from ...importers.sources import Request
-from .datetimes import zone_of
-from .subcommand import Context, Options, Subcommand
+from .subcommand import Context, Options, Subcommand, zone_of
 
 READERS: dict[str, Callable[[Request], ImportResult]] = {
     "celery-beat": celery_beat.read,
@@ -40,9 +39,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="dotted path of an app or scheduler, or the file of a crontab (- for standard input)",
     )
     parser.add_argument(
-        "--timezone",
-        metavar="Z",
-        help="zone of the machine, for crontabs; default TIME_ZONE",
+        "--timezone", metavar="Z", help="zone of the machine, for crontabs; default TIME_ZONE"
     )
     parser.add_argument(
         "--system", action="store_true", help="each line of the crontab names a user"
@@ -109,8 +106,5 @@ def _judge(tasks: Sequence[ImportedTask]) -> None:
 
 
 IMPORT = Subcommand(
-    "import",
-    "write the tasks of another scheduler as SCHEDULED_TASKS",
-    _arguments,
-    _answer,
+    "import", "write the tasks of another scheduler as SCHEDULED_TASKS", _arguments, _answer
 )

@@ -21,11 +21,18 @@ from ...formatting import format_count, format_instant, format_relative
 from ...models import ScheduledTask
 from ...store.overview import judged, paces
 from ...store.queries import Reading, ran_before_change, read, tagged, tags_of, with_runs
-from .datetimes import add_timezone, zone_of
 from .deployment_scope import NOT_REGISTERED, Scope, warn_of_absence
-from .subcommand import Context, Options, Subcommand, add_choice, add_format, attributes, write
-from .table import Cell
-from .terminal import Terminal
+from .subcommand import (
+    Context,
+    Options,
+    Subcommand,
+    add_choice,
+    add_format,
+    add_timezone,
+    write,
+    zone_of,
+)
+from .terminal import Cell, Terminal
 
 _ROLES = {
     Status.BROKEN: "ERROR",
@@ -232,12 +239,21 @@ def task_as_dict(reading: Reading) -> dict[str, Any]:
     return {
         "name": task.name,
         "status": reading.status,
-        **attributes(task, "cron", "timezone", "enabled", "registered_at"),
+        "cron": task.cron,
+        "timezone": task.timezone,
+        "enabled": task.enabled,
+        "registered_at": task.registered_at,
         "next_run_at": None if start is None else start.at,
         "next_run_reason": None if start is None else start.reason,
-        **attributes(task, "last_attempt_at", "last_success_at", "pending_retry_until"),
-        **attributes(task, "failures", "interruptions", "paused_since", "paused_until"),
-        **attributes(task, "run_requested_at", "run_count"),
+        "last_attempt_at": task.last_attempt_at,
+        "last_success_at": task.last_success_at,
+        "pending_retry_until": task.pending_retry_until,
+        "failures": task.failures,
+        "interruptions": task.interruptions,
+        "paused_since": task.paused_since,
+        "paused_until": task.paused_until,
+        "run_requested_at": task.run_requested_at,
+        "run_count": task.run_count,
         "problem": reading.problem,
         "tags": tags_of(task),
     }

@@ -60,8 +60,5 @@ def _record(family: Any) -> dict[str, Any]:
 
 
 METRICS = Subcommand(
-    "metrics",
-    "print metrics for Prometheus, a dashboard or alert rules",
-    _arguments,
-    _answer,
+    "metrics", "print metrics for Prometheus, a dashboard or alert rules", _arguments, _answer
 )

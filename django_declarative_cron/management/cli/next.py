@@ -16,7 +16,7 @@ from django.core.management.base import CommandError
 from ... import conf
 from ...core.declarations.item import Declared
 from ...core.declarations.problems import Problem
-from ...core.declarations.values import flaw_of_text, nearest
+from ...core.declarations.values import nearest
 from ...core.schedule import Schedule
 from ...cron import DIALECTS, CronExpression, describe, next_transitions, parse, remarks_on
 from ...cron.zones import Transition, in_zone
@@ -30,11 +30,9 @@ from ...formatting import (
 )
 from ...models import ScheduledTask
 from ...store.queries import read_schedule, skips_at
-from .datetimes import zone_of
 from .deployment_scope import tasks_if_any, worded
-from .subcommand import Context, Options, Subcommand, add_format, amount, write
-from .table import Cell, cells
-from .terminal import Terminal
+from .subcommand import Context, Options, Subcommand, add_format, whole, write, zone_of
+from .terminal import Cell, Terminal, cells
 
 _CHANGES_SHOWN = 4
 
@@ -54,7 +52,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--dialect", choices=DIALECTS, help="dialect of the expression; default posix"
     )
     parser.add_argument(
-        "-n", dest="count", type=amount, default=10, help="number of occurrences (default: 10)"
+        "-n", dest="count", type=whole, default=10, help="number of occurrences (default: 10)"
     )
     add_format(parser)
 
@@ -178,7 +176,7 @@ def _found(
     """
     text = options["what"]
     declared, problems = conf.survey(conf.registrations())
-    task = _task(text)
+    task = next(iter(tasks_if_any(text)), None)
     schedule = _schedule(text, declared, task)
     if schedule is None:
         _refuse_flawed(text, problems)
@@ -194,12 +192,6 @@ def _found(
         notes += _state(schedule, task, viewer, now)
         schedule = schedule.omitting(task.skip_at)
     return schedule, text, notes
-
-
-def _task(name: str) -> ScheduledTask | None:
-    if flaw_of_text(name) is not None:
-        return None
-    return next(iter(tasks_if_any(name)), None)
 
 
 def _schedule(name: str, declared: list[Declared], task: ScheduledTask | None) -> Schedule | None:

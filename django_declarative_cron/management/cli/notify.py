@@ -12,8 +12,7 @@ from ...formatting import format_count
 from ...monitoring.channels import send_test_message
 from ...monitoring.dead_man_switch import check_and_notify
 from ...store import database
-from .audit import system_user
-from .subcommand import Context, Options, Subcommand, add_format
+from .subcommand import Context, Options, Subcommand, add_format, system_user
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -82,8 +81,5 @@ def _channels(name: str | None) -> list[Channel]:
 
 
 NOTIFY = Subcommand(
-    "notify",
-    "test notifications, and report that no scheduler is running",
-    _arguments,
-    _answer,
+    "notify", "test notifications, and report that no scheduler is running", _arguments, _answer
 )

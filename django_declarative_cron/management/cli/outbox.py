@@ -11,9 +11,8 @@ from ...formatting import format_count, format_instant
 from ...models import OutboxEvent
 from ...store import database, outbox
 from .deployment_scope import Scope
-from .subcommand import Context, Options, Subcommand, add_format, amount, attributes, write
-from .table import Cell
-from .terminal import Terminal
+from .subcommand import Context, Options, Subcommand, add_format, whole, write
+from .terminal import Cell, Terminal
 
 _SHOWN = 20
 _HEADER = ("HAPPENED", "EVENT", "TASK", "STATE")
@@ -26,7 +25,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="requeue dead-lettered events, which were refused for too long",
     )
     parser.add_argument(
-        "-n", type=amount, default=_SHOWN, metavar="N", help=f"number of events (default: {_SHOWN})"
+        "-n", type=whole, default=_SHOWN, metavar="N", help=f"number of events (default: {_SHOWN})"
     )
     add_format(parser)
 
@@ -81,7 +80,10 @@ def _event_as_dict(event: OutboxEvent) -> dict[str, Any]:
         "type": event.type,
         "task": event.task_name,
         "happened_at": event.created_at,
-        **attributes(event, "attempts", "next_attempt_at", "dead_lettered_at", "error"),
+        "attempts": event.attempts,
+        "next_attempt_at": event.next_attempt_at,
+        "dead_lettered_at": event.dead_lettered_at,
+        "error": event.error,
     }
 
 

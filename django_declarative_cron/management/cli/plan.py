@@ -11,9 +11,8 @@ from ...core.reconcile import Override, Plan
 from ...formatting import format_duration
 from ...store.reconcile import plan_for
 from .deployment_scope import Scope, declared
-from .subcommand import Context, Options, Subcommand, add_format, attributes, write
-from .table import Cell
-from .terminal import Terminal
+from .subcommand import Context, Options, Subcommand, add_format, write
+from .terminal import Cell, Terminal
 
 _HEADER = ("CHANGE", "TASK", "DETAILS")
 _NEW, _OVERRIDDEN = "+ new", "~ overridden"
@@ -131,8 +130,13 @@ def _delay(milliseconds: float | None) -> str:
 
 
 def _declaration_as_dict(declaration: Declaration) -> dict[str, Any]:
-    known = attributes(declaration, "name", "cron", "timezone", "retry_delay_ms")
-    return {**known, "callback": declaration.target.text}
+    return {
+        "name": declaration.name,
+        "cron": declaration.cron,
+        "timezone": declaration.timezone,
+        "retry_delay_ms": declaration.retry_delay_ms,
+        "callback": declaration.target.text,
+    }
 
 
 PLAN = Subcommand("plan", "preview the changes of a start of the scheduler", add_format, _answer)

@@ -11,12 +11,12 @@ from ...formatting import format_count
 from ...store import pruning
 from ...store.guard import Member
 from .deployment_scope import Scope
-from .subcommand import Context, Options, Progress, Subcommand, add_format, amount
+from .subcommand import Context, Options, Progress, Subcommand, add_format, whole
 
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--days", type=amount, help="keep this many days, instead of HISTORY_MAX_AGE"
+        "--days", type=whole, help="keep this many days, instead of HISTORY_MAX_AGE"
     )
     parser.add_argument(
         "--runs", type=_runs, help="keep this many runs of each task, instead of HISTORY_MAX_RUNS"
@@ -25,7 +25,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _runs(text: str) -> int:
-    return amount(text, most=10_000_000)
+    return whole(text, most=10_000_000)
 
 
 def _answer(context: Context, options: Options) -> None:

@@ -14,7 +14,6 @@ from ... import conf
 from ...core import events
 from ...core.declarations.declaration import Declaration
 from ...core.declarations.runners import EXTERNAL
-from ...core.declarations.values import flaw_of_text
 from ...formatting import format_elapsed, format_instant, format_relative
 from ...models import Origin, TaskRun
 from ...runtime.foreground import Ran, run_now
@@ -24,9 +23,8 @@ from ...store.posted_tasks import UnreadableError, own
 from ...store.queries import read
 from ...store.rows import NotRegisteredError, UnreadableRowError
 from ...store.status import gave_up
-from .audit import act, add_author
 from .deployment_scope import Scope, declared, unknown
-from .subcommand import Context, Options, Subcommand
+from .subcommand import Context, Options, Subcommand, act, add_author
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -82,8 +80,6 @@ def refusals_as_errors(name: str) -> Iterator[None]:
 
 def _posted(name: str) -> Declaration | None:
     """Return the declaration of a task that was registered over HTTP."""
-    if flaw_of_text(name) is not None:
-        return None
     row = Scope.current().tasks.filter(name=name, origin=Origin.HTTP).first()
     if row is None:
         return None
@@ -117,7 +113,7 @@ def _already_running(run: TaskRun, now: datetime) -> str:
 
 
 def _report(context: Context, name: str, ran: Ran) -> None:
-    took = format_elapsed(ran.result.duration)
+    took = format_elapsed(ran.took)
     if ran.result.traceback:
         context.terminal.warn(ran.result.traceback.rstrip())
     match ran.end:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -28,13 +28,21 @@ from ...store.queries import (
     tags_of,
 )
 from ...store.sentences import masked, sentence
-from .datetimes import add_timezone, read_instant, zone_of
 from .deployment_scope import Scope, warn_of_absence
 from .history import render_runs, run_as_dict
 from .list import task_as_dict, word
-from .subcommand import Context, Options, Report, Subcommand, add_format, attributes, write
-from .table import Cell, cells
-from .terminal import Terminal
+from .subcommand import (
+    Context,
+    Options,
+    Report,
+    Subcommand,
+    add_format,
+    add_timezone,
+    read_instant,
+    write,
+    zone_of,
+)
+from .terminal import Cell, Terminal, cells
 
 _RUNS = 5
 _NEXT = 3
@@ -172,10 +180,13 @@ class Explanation:
 def _run_as_dict(row: Row) -> dict[str, Any]:
     return {
         "id": row.key,
-        **attributes(row, "scheduled_for", "started_at"),
+        "scheduled_for": row.scheduled_for,
+        "started_at": row.started_at,
         "finished_at": row.gone_since or row.finished_at,
         "outcome": row.outcome if row.gone_since is None else "interrupted",
-        **attributes(row, "reason", "attempt", "error"),
+        "reason": row.reason,
+        "attempt": row.attempt,
+        "error": row.error,
     }
 
 
@@ -297,16 +308,31 @@ def _declared_facts(declared: dict[str, Any]) -> Iterator[Fact]:
         atomic = ", in one transaction" if declared.get("atomic") else ""
         yield "runner", f"{declared['runner']}{atomic}"
     if declared.get("timeout") is not None:
-        yield "timeout", format_duration(declared["timeout"])
+        yield "timeout", _readable(format_duration, declared["timeout"])
     if "overlap_policy" in declared:
         yield "overlap", str(declared["overlap_policy"])
     if "spread" in declared:
-        yield "spread", f"by less than {format_duration(declared['spread'])}"
-    yield "catch-up", _catch_up(declared.get("catch_up_window"))
+        yield "spread", _readable(_spread, declared["spread"])
+    yield "catch-up", _readable(_catch_up, declared.get("catch_up_window"))
     if "exclude_calendars" in declared:
-        yield "not on days of", ", ".join(map(str, declared["exclude_calendars"]))
+        yield "not on days of", _readable(", ".join, declared["exclude_calendars"])
     if "pause_after_failures" in declared:
-        yield "paused after", f"{declared['pause_after_failures']:,} failures in a row"
+        yield (
+            "paused after",
+            _readable("{:,} failures in a row".format, declared["pause_after_failures"]),
+        )
+
+
+def _readable(form: Callable[[Any], str], value: Any) -> str:
+    """Return a stored value in words; in a row that was edited by hand it may be anything."""
+    try:
+        return form(value)
+    except (TypeError, ValueError, OverflowError):
+        return "cannot be read"
+
+
+def _spread(seconds: float) -> str:
+    return f"by less than {format_duration(seconds)}"
 
 
 def _catch_up(seconds: float | None) -> str:

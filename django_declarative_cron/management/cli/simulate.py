@@ -18,7 +18,6 @@ from ...core.schedule import Schedule
 from ...formatting import format_civil, format_count, format_instant
 from ...models import Origin
 from ...store.queries import read_schedule
-from .datetimes import read_instant
 from .deployment_scope import declared, tasks_if_any
 from .subcommand import (
     Context,
@@ -26,12 +25,11 @@ from .subcommand import (
     Progress,
     Subcommand,
     add_format,
-    amount,
-    attributes,
+    read_instant,
+    whole,
     write,
 )
-from .table import Cell, cells
-from .terminal import Terminal
+from .terminal import Cell, Terminal, cells
 
 _HEADER = ("TASK", "STARTS", "FIRST", "LAST", "SCHEDULE")
 _LONGEST = timedelta(days=3660)
@@ -48,7 +46,7 @@ def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--to", dest="end", metavar="ISO", help="end of the time span; default a day later"
     )
-    parser.add_argument("-n", dest="count", type=amount, help="list this many starts in order")
+    parser.add_argument("-n", dest="count", type=whole, help="list this many starts in order")
     add_format(parser)
 
 
@@ -158,9 +156,12 @@ class Simulated:
             "starts": sum(line.runs for line in self.lines),
             "tasks": [
                 {
-                    **attributes(line, "name", "origin"),
+                    "name": line.name,
+                    "origin": line.origin,
                     "starts": line.runs,
-                    **attributes(line, "first", "last", "lost"),
+                    "first": line.first,
+                    "last": line.last,
+                    "lost": line.lost,
                 }
                 for line in self.lines
             ],
@@ -199,9 +200,4 @@ def _row(terminal: Terminal, line: Line, zone: ZoneInfo) -> list[Cell]:
     ]
 
 
-SIMULATE = Subcommand(
-    "simulate",
-    "count the occurrences in a time span",
-    _arguments,
-    _answer,
-)
+SIMULATE = Subcommand("simulate", "count the occurrences in a time span", _arguments, _answer)

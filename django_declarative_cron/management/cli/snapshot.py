@@ -25,9 +25,7 @@ def _arguments(parser: ArgumentParser) -> None:
         help="first day in the file; default that of this month",
     )
     parser.add_argument(
-        "--check",
-        action="store_true",
-        help="write nothing, and exit with 1 if the file differs",
+        "--check", action="store_true", help="write nothing, and exit with 1 if the file differs"
     )
     add_format(parser)
 
@@ -90,8 +88,5 @@ def _present(first: date) -> str:
 
 
 SNAPSHOT = Subcommand(
-    "snapshot",
-    "write the dates of a year to a file, for review",
-    _arguments,
-    _answer,
+    "snapshot", "write the dates of a year to a file, for review", _arguments, _answer
 )

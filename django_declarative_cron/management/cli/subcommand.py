@@ -1,19 +1,35 @@
-"""The parts that all subcommands of ``manage.py cron`` have in common."""
+"""What the subcommands of ``manage.py cron`` have in common: their parts, arguments and output."""
 
 from __future__ import annotations
 
+import getpass
+import os
+import re
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
+from zoneinfo import ZoneInfo
 
+from django.core.management.base import CommandError
+
+from ... import conf
+from ...core.declarations.values import flaw_of_text
+from ...cron import UnknownZoneError, validate_zone
+from ...exceptions import safe
+from ...formatting import EARLIEST, LATEST
 from ...runtime.clock import Clock
+from ...store.operator_actions import Act
 from .terminal import Terminal
 
 Options = Mapping[str, Any]
 
-_MOST = 1000
+_LONGEST = 1_000_000_000
 _PROGRESS_INTERVAL = 0.3
+_DURATION = re.compile(r"(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m(?:in)?)?(?:(\d{1,7})s)?")
+_FORMS = "2030-01-31, 2030-01-31T07:00 or 2030-01-31T07:00Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +67,6 @@ def write(context: Context, options: Options, report: Report) -> None:
         report.render(context.terminal)
 
 
-def attributes(row: object, *names: str) -> dict[str, Any]:
-    """Return attributes of a row by their names."""
-    return {name: getattr(row, name) for name in names}
-
-
 class Progress:
     """Shows on a terminal how far long work is, a few times a second."""
 
@@ -70,12 +81,33 @@ class Progress:
             self._context.terminal.progress(text)
 
 
+# --- arguments ------------------------------------------------------------------
+
+
+def refuse_unstorable(parser: ArgumentParser) -> None:
+    """Refuse bytes that are no text in every argument that has no type of its own."""
+    parser.register("type", None, _storable)
+
+
+def _storable(text: str) -> str:
+    flaw = flaw_of_text(text)
+    if flaw is not None:
+        raise ArgumentTypeError(f"{text!r} {flaw}")
+    return text
+
+
 def add_format(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=["table", "json"],
         default="table",
         help="a table for people (the default), or JSON with times in UTC",
+    )
+
+
+def add_timezone(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--timezone", metavar="Z", help="zone of the times shown; default TIME_ZONE"
     )
 
 
@@ -94,8 +126,124 @@ def add_choice(
     )
 
 
-def amount(text: str, most: int = _MOST) -> int:
-    """Return a number of things, from 1 on."""
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most):
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 to {most}")
+def whole(text: str, least: int = 1, most: int = 1000) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and least <= int(text) <= most):
+        raise ArgumentTypeError(f"{text!r} is not a number from {least} to {most}")
     return int(text)
+
+
+def seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) <= _LONGEST:
+            return value
+    raise ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {_LONGEST:,}")
+
+
+def duration(text: str) -> timedelta:
+    """Return a duration such as ``90s``, ``30m``, ``2h``, ``1d`` or ``1h30m``."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or not any(match.groups()):
+        raise ArgumentTypeError(f"{text!r} is not a duration such as 90s, 30m, 2h or 1d")
+    days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+
+# --- times and zones ------------------------------------------------------------
+
+
+def zone_of(name: str | None) -> ZoneInfo:
+    """Return a zone by its name, the project's for ``None``.
+
+    Raises:
+        CommandError: there is no such zone, with exit code 2.
+    """
+    if name is None:
+        return conf.project_zone()
+    try:
+        return validate_zone(name)
+    except UnknownZoneError as error:
+        raise CommandError(str(error), returncode=2) from error
+
+
+def read_since(option: str, text: str, now: datetime) -> datetime:
+    """Return a past instant, which may be typed as a duration before now, such as ``2h``.
+
+    Raises:
+        CommandError: the text is neither, with exit code 2.
+    """
+    try:
+        return now - duration(text)
+    except (ArgumentTypeError, OverflowError):
+        return read_instant(option, text, forms="2h, 2030-01-31 or 2030-01-31T07:00")
+
+
+def read_instant(
+    option: str, text: str, zone: ZoneInfo | None = None, *, forms: str = _FORMS
+) -> datetime:
+    """Return an instant; without an offset it is a local time of the project's or a given zone.
+
+    Raises:
+        CommandError: the text is no instant, with exit code 2 and the accepted forms.
+    """
+    try:
+        given = datetime.fromisoformat(text)
+        if given.tzinfo is None:
+            given = _local(option, text, given, zone)
+        given = given.astimezone(UTC)
+    except (ValueError, OverflowError):
+        message = f"{option} {text!r} is not a time: write {forms}."
+        raise CommandError(message, returncode=2) from None
+    if not EARLIEST <= given < LATEST:
+        years = f"{EARLIEST.year} to {LATEST.year - 1}"
+        message = f"{option} {text!r} is out of range: write a year from {years}."
+        raise CommandError(message, returncode=2)
+    return given
+
+
+def _local(option: str, text: str, given: datetime, zone: ZoneInfo | None) -> datetime:
+    """Return the first pass of a local time of a given zone; the project's must be unique."""
+    if zone is not None:
+        return given.replace(tzinfo=zone, fold=0)
+    zone = conf.project_zone()
+    first, second = given.replace(tzinfo=zone, fold=0), given.replace(tzinfo=zone, fold=1)
+    if first.utcoffset() != second.utcoffset():
+        raise CommandError(
+            f"{option} {text!r} does not exist or exists twice in {zone.key}: "
+            f"write it with its offset, such as {second.isoformat()}.",
+            returncode=2,
+        )
+    return first
+
+
+# --- who acts -------------------------------------------------------------------
+
+
+def add_author(parser: ArgumentParser) -> None:
+    parser.add_argument("--note", default="", help="the reason, for the audit log")
+    parser.add_argument(
+        "--user", dest="author", metavar="NAME", help="who acts; the system user by default"
+    )
+
+
+def act(options: Options, at: datetime) -> Act:
+    """Return the operator, the time and the reason of an action.
+
+    Raises:
+        CommandError: the author is empty or has control characters, with exit code 2.
+    """
+    author = options["author"]
+    if author is None:
+        author = system_user()
+    elif not author.strip():
+        raise CommandError("--user is empty: write a name.", returncode=2)
+    if flaw := flaw_of_text(author, one_line=True):
+        raise CommandError(f"--user {flaw}.", returncode=2)
+    return Act(author=author, at=at, note=options["note"])
+
+
+def system_user() -> str:
+    """Return the user of this process, which in a container may have a number and no name."""
+    try:
+        return safe(getpass.getuser())
+    except (ImportError, KeyError, OSError):
+        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"

@@ -16,10 +16,8 @@ from ...models import ScheduledTask
 from ...store import operator_actions
 from ...store.operator_actions import Act
 from ...store.queries import next_start_of, read_schedule
-from .audit import act, add_author
-from .datetimes import duration, read_instant
 from .deployment_scope import Scope, add_selection, selected
-from .subcommand import Context, Options, Subcommand
+from .subcommand import Context, Options, Subcommand, act, add_author, duration, read_instant
 
 
 class Unchanged(NamedTuple):

@@ -14,10 +14,8 @@ from ...core.http_api import Right
 from ...formatting import format_instant
 from ...models import AccessToken
 from ...store import access_tokens
-from .audit import act, add_author
-from .datetimes import read_instant
-from .subcommand import Context, Options, Subcommand, add_format, attributes
-from .table import Cell, cells
+from .subcommand import Context, Options, Subcommand, act, add_author, add_format, read_instant
+from .terminal import Cell, cells
 
 _ACTIONS = ("create", "list", "revoke")
 _HEADER = ("TOKEN", "RIGHTS", "STATE", "LAST USED")
@@ -111,11 +109,15 @@ def _row(row: AccessToken, now: datetime) -> list[Cell]:
 
 def _record(row: AccessToken, now: datetime) -> dict[str, object]:
     return {
-        **attributes(row, "name", "key"),
+        "name": row.name,
+        "key": row.key,
         "rights": _rights(row),
         "state": _state(row, now),
         "created_by": row.author,
-        **attributes(row, "created_at", "expires_at", "last_used_at", "revoked_at"),
+        "created_at": row.created_at,
+        "expires_at": row.expires_at,
+        "last_used_at": row.last_used_at,
+        "revoked_at": row.revoked_at,
     }
 
 
@@ -130,9 +132,4 @@ def _state(row: AccessToken, now: datetime) -> str:
     return "expired" if row.expires_at is not None and row.expires_at <= now else "valid"
 
 
-TOKEN = Subcommand(
-    "token",
-    "create, list and revoke tokens of the HTTP API",
-    _arguments,
-    _answer,
-)
+TOKEN = Subcommand("token", "create, list and revoke tokens of the HTTP API", _arguments, _answer)

@@ -18,7 +18,6 @@ from ...store import trace_reading
 from ...store.trace_builder import History
 from ...store.trace_values import Cause
 from ...theory import Late, Verdict, Violation
-from .datetimes import read_since
 from .deployment_scope import NOT_REGISTERED, Scope
 from .subcommand import (
     Context,
@@ -27,11 +26,10 @@ from .subcommand import (
     Report,
     Subcommand,
     add_format,
-    attributes,
+    read_since,
     write,
 )
-from .table import Cell, cells
-from .terminal import Terminal
+from .terminal import Cell, Terminal, cells
 
 _HEADER = ("WHEN", "TASK", "AXIOM", "OWNER", "VIOLATION")
 _VIOLATIONS = {
@@ -162,7 +160,10 @@ class VerifyReport:
             "violations": [_violation_as_dict(each) for each in verdict.violations],
             "worst_start_latency": verdict.worst_start_latency,
             "open_obligations": [_violation_as_dict(each) for each in verdict.open_obligations],
-            "late": [attributes(each, "task", "since", "at", "frozen") for each in self._late],
+            "late": [
+                {"task": each.task, "since": each.since, "at": each.at, "frozen": each.frozen}
+                for each in self._late
+            ],
             "not_judged": {
                 **{cause: history.set_aside[cause] for cause in _NOT_CHECKED},
                 "out_of_sight": history.away,
@@ -250,7 +251,13 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _violation_as_dict(each: Violation) -> dict[str, Any]:
-    return attributes(each, "axiom", "at", "task", "owner", "explanation")
+    return {
+        "axiom": each.axiom,
+        "at": each.at,
+        "task": each.task,
+        "owner": each.owner,
+        "explanation": each.explanation,
+    }
 
 
 VERIFY = Subcommand("verify", "check the stored history against the axioms", _arguments, _answer)

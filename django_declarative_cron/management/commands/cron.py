@@ -7,13 +7,7 @@ an unknown name, invalid settings or an unmigrated database.
 from __future__ import annotations
 
 import os
-from argparse import (
-    SUPPRESS,
-    Action,
-    ArgumentError,
-    ArgumentParser,
-    RawDescriptionHelpFormatter,
-)
+from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -48,7 +42,7 @@ from ..cli.run import RUN
 from ..cli.show import EXPLAIN, SHOW
 from ..cli.simulate import SIMULATE
 from ..cli.snapshot import SNAPSHOT
-from ..cli.subcommand import Context, Subcommand
+from ..cli.subcommand import Context, Subcommand, refuse_unstorable
 from ..cli.task_actions import CLEAR_RETRY, PAUSE, RESUME, RETRY, SKIP
 from ..cli.terminal import Terminal
 from ..cli.token import TOKEN
@@ -78,21 +72,6 @@ def _groups() -> str:
     return "\n".join(lines)
 
 
-class _Choices(dict[str, ArgumentParser]):
-    """The subcommands, which suggest one for a misspelt name instead of listing all."""
-
-    def __init__(self, action: Action) -> None:
-        super().__init__(action.choices or {})
-        self._action = action
-
-    def __contains__(self, name: object) -> bool:
-        if super().__contains__(name):
-            return True
-        near = nearest(str(name), self)
-        hint = f"did you mean `{near}`?" if near else "`cron --help` lists them"
-        raise ArgumentError(self._action, f"no subcommand is called {name!r}: {hint}")
-
-
 class Command(BaseCommand):
     """Run one of the subcommands."""
 
@@ -116,9 +95,19 @@ class Command(BaseCommand):
         )
         for each in SUBCOMMANDS.values():
             subparser = subparsers.add_parser(each.name, description=each.help)
+            refuse_unstorable(subparser)
             each.arguments(subparser)
             _add_common(subparser)
-        subparsers.choices = _Choices(subparsers)
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """Suggest a subcommand for a misspelt one, where the parser would list all."""
+        word = "".join(argv[2:3])
+        if word and word not in SUBCOMMANDS and not word.startswith("-"):
+            near = nearest(word, SUBCOMMANDS)
+            hint = f"did you mean `{near}`?" if near else "`cron --help` lists them"
+            self._called_from_command_line = True
+            self.create_parser(argv[0], argv[1]).error(f"no subcommand is called {word!r}: {hint}")
+        super().run_from_argv(argv)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         """Respect the variable ``NO_COLOR``."""

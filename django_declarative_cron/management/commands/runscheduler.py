@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 import threading
-from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
+from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -39,9 +39,9 @@ from ...runtime.watchdog import fork_watchdog
 from ...signals import signal_of
 from ...store import database
 from ...store.database import AWAY
-from ..cli import banner
 from ..cli.deployment_scope import require_tables
-from ..cli.run_log_format import RunLineFormatter
+from ..cli.runscheduler_output import RunLineFormatter, banner
+from ..cli.subcommand import refuse_unstorable, seconds, whole
 from ..cli.terminal import abandon
 
 _CLOSED = (
@@ -67,17 +67,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options."""
+        refuse_unstorable(parser)
         parser.add_argument(
             "--once",
             action="store_true",
             help="initialise, look once for due tasks, wait for what was started, stop",
         )
-        parser.add_argument(
-            "--workers", type=_positive, metavar="N", help="size of the thread pool"
-        )
+        parser.add_argument("--workers", type=whole, metavar="N", help="size of the thread pool")
         parser.add_argument(
             "--grace",
-            type=_seconds,
+            type=seconds,
             metavar="SECONDS",
             help="how long a stop waits for runs in flight",
         )
@@ -126,11 +125,7 @@ class Command(BaseCommand):
             watchdog.dismiss()
 
     def _run(
-        self,
-        scheduler: Scheduler,
-        shutdown: Shutdown,
-        options: conf.Options,
-        given: dict[str, Any],
+        self, scheduler: Scheduler, shutdown: Shutdown, options: conf.Options, given: dict[str, Any]
     ) -> None:
         if given["once"]:
             self._initialize(scheduler, shutdown)
@@ -198,7 +193,7 @@ class Command(BaseCommand):
         return listener.port
 
     def _banner(self, scheduler: Scheduler, options: conf.Options, port: int | None) -> None:
-        said = banner.lines(scheduler, options, database.alias(), port)
+        said = banner(scheduler, options, database.alias(), port)
         self._say("\n".join(said))
 
     def _say(self, line: str) -> None:
@@ -305,7 +300,7 @@ def _options(given: dict[str, Any]) -> conf.Options:
     if given["workers"] is not None:
         options = replace(options, WORKERS=given["workers"])
     if given["grace"] is not None:
-        options = replace(options, GRACE=given["grace"])
+        options = replace(options, GRACE=timedelta(seconds=given["grace"]))
     return options
 
 
@@ -347,22 +342,5 @@ def _add_ports(parser: ArgumentParser) -> None:
         )
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ArgumentTypeError(f"{number} is below 1")
-    return number
-
-
 def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 65535:
-        raise ArgumentTypeError(f"{number} is not a port")
-    return number
-
-
-def _seconds(text: str) -> timedelta:
-    delay = timedelta(seconds=float(text))
-    if delay < timedelta(0):
-        raise ArgumentTypeError(f"{text} is below 0")
-    return delay
+    return whole(text, least=0, most=65_535)
