@@ -7,8 +7,6 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
-
 from django_declarative_cron.models import SchedulerInstance, TaskRun
 from django_declarative_cron.runtime.work import Run
 
@@ -37,11 +35,6 @@ def fail() -> None:
 def give_in() -> None:
     """Be stopped by Ctrl-C."""
     raise KeyboardInterrupt
-
-
-def leave_a_transaction_open() -> None:
-    """Return inside a transaction."""
-    transaction.atomic().__enter__()
 
 
 def lose_the_instance() -> None:

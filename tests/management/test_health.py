@@ -1,23 +1,28 @@
-"""``cron health`` and ``cron outbox``: who has checked in, and which events wait."""
+"""``cron health``, ``outbox`` and ``notify``: who is alive, which events wait, who is told."""
 
 from __future__ import annotations
 
+import json
 import socket
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from django_declarative_cron.models import OutboxEvent, SchedulerInstance, SchedulerState
+from django_declarative_cron.monitoring import http_client
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.store.outbox import undelivered
+from django_declarative_cron.store.status import attendance
 from django_declarative_cron.testing import ManualClock, Simulation
 
-from ..receiver import Post
-from .conftest import DELAY, HERE, Cron, run_child
-from .test_foreground import Person
+from ..receiver import Post, Receiver
+from ..store.test_manual_runs import Person
+from .conftest import DELAY, HERE, START, Cron, run_child
 
 TASKS = [("hourly", "0 * * * *", f"{HERE}.nothing", DELAY)]
 
@@ -60,14 +65,6 @@ def test_silence_is_unhealthy_and_says_what_is_overdue(cron: Cron, led: Simulati
     assert answer.code == 1
     assert "is running: no heartbeat in the last 30 s; the last was of " in answer.err
     assert answer.err.endswith("1 h 2 min ago. 1 task overdue.")
-
-
-def test_a_stop_is_told_apart_from_silence(cron: Cron, led: Simulation) -> None:
-    led[0].stop()
-    led[1].stop()
-    answer = cron("health", clock=led.clock)
-    assert answer.code == 1
-    assert answer.err.endswith("0 s ago, and it has stopped.")
 
 
 def test_a_process_that_only_its_watchdog_vouches_for_is_unhealthy(
@@ -113,8 +110,7 @@ def test_runs_left_in_flight_are_said(cron: Cron, led: Simulation) -> None:
     led[0].crash()
     led[1].crash()
     answer = cron("health", clock=led.clock)
-    assert answer.code == 1
-    assert answer.err.endswith(", which left with unfinished runs.")
+    assert (answer.code, answer.err.endswith(", which left with unfinished runs.")) == (1, True)
 
 
 def test_a_scheduler_that_lets_tasks_wait_is_unhealthy(
@@ -129,21 +125,23 @@ def test_a_scheduler_that_lets_tasks_wait_is_unhealthy(
     assert cron("health", "--local", clock=hangs).code == 0
 
 
-@pytest.mark.parametrize(("limit", "code"), [("9.9", 1), ("10.1", 0)])
-def test_the_age_that_is_allowed_may_be_given(
-    cron: Cron, led: Simulation, limit: str, code: int
-) -> None:
-    later = ManualClock(led.clock.now() + timedelta(seconds=10))
-    assert cron("health", "--max-age", limit, clock=later).code == code
-
-
-@pytest.mark.parametrize(("lease", "code"), [(15, 1), (120, 0)])
-def test_a_longer_lease_allows_a_longer_silence(
-    cron: Cron, led: Simulation, settings: Any, lease: int, code: int
+@pytest.mark.parametrize(
+    ("lease", "silence", "limit", "code"),
+    [(15, 10, "9.9", 1), (15, 10, "10.1", 0), (15, 90, None, 1), (120, 90, None, 0)],
+)
+def test_how_long_a_silence_is_allowed_is_given_or_follows_from_the_lease(
+    cron: Cron,
+    led: Simulation,
+    settings: Any,
+    lease: int,
+    silence: int,
+    limit: str | None,
+    code: int,
 ) -> None:
     settings.DECLARATIVE_CRON = {"LEASE": lease}
-    later = ManualClock(led.clock.now() + timedelta(seconds=90))
-    assert cron("health", clock=later).code == code
+    later = ManualClock(led.clock.now() + timedelta(seconds=silence))
+    words = () if limit is None else ("--max-age", limit)
+    assert cron("health", *words, clock=later).code == code
 
 
 def test_a_probe_may_ask_for_its_own_host_and_process(cron: Cron, led: Simulation) -> None:
@@ -247,24 +245,12 @@ def test_what_is_held_up_is_said_with_its_age_and_its_reason(
     )
 
 
-def test_the_events_are_listed(cron: Cron, backlog: Simulation) -> None:
-    refuse()
-    answer = cron("outbox", "-n", "2")
-    said = " ".join(answer.out.split())
-    assert "cron.triggered t waits, refused 2 times: 503 Service Unavailable" in said
-    assert said.endswith("job.started t waits")
-    assert answer.err == "1 more event.\n"
-    assert "job.completed" not in said
-
-
 def test_dead_lettered_events_are_requeued(cron: Cron, backlog: Simulation) -> None:
     refuse()
     OutboxEvent.objects.filter(attempts=2).update(dead_lettered_at=backlog.now)
-    answer = cron("outbox", "--format", "json").data
-    assert (answer["total"], answer["requeued"]) == (3, 0)
-    first = answer["events"][0]
-    assert (first["type"], first["attempts"]) == ("cron.triggered", 2)
-    assert first["dead_lettered_at"] == "2024-01-01T10:01:00Z"
+    data = cron("outbox", "--format", "json").data
+    assert (data["total"], data["requeued"]) == (3, 0)
+    assert data["events"][0]["dead_lettered_at"] == "2024-01-01T10:01:00Z"
     assert cron("outbox", "--requeue").out.splitlines()[0] == "1 event requeued."
     assert not OutboxEvent.objects.exclude(dead_lettered_at=None).exists()
     OutboxEvent.objects.all().delete()
@@ -282,3 +268,156 @@ def test_without_a_sink_nothing_is_asked(cron: Cron, backlog: Simulation, settin
 def test_before_the_first_scheduler_nothing_waits(db: None, post_to: Post) -> None:
     post_to(NOWHERE)
     assert undelivered("default", "default", system_clock.database_time()) is None
+
+
+# --- notifications ---
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def channels(
+    settings: Any, receiver: Receiver, still_clock: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Name two channels, of which one tells of all and one of overdue tasks."""
+    monkeypatch.setattr(http_client, "BACKOFF", 0.0)
+    settings.DECLARATIVE_CRON = {
+        "NOTIFY": [
+            {"kind": "webhook", "url": receiver.url, "name": "hook"},
+            {"kind": "slack", "url": receiver.url, "name": "chat", "on": ["overdue"]},
+        ]
+    }
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def polled(db: None) -> Simulation:
+    """A scheduler at half a minute past ten, with an hourly task."""
+    made = Simulation(start=START)
+    made.initialize(TASKS)
+    made.poll()
+    return made
+
+
+def bodies(receiver: Receiver) -> list[Any]:
+    return [json.loads(got.body) for got in receiver.got]
+
+
+def test_a_test_message_goes_to_every_channel(
+    cron: Cron, channels: None, receiver: Receiver
+) -> None:
+    answer = cron("notify", "--test", "--user", "ada")
+    assert (answer.code, answer.lines) == (0, ["hook: sent.", "chat: sent."])
+    hook, chat = bodies(receiver)
+    assert hook["subject"] == "[cron default] Test"
+    assert hook["notices"][0]["words"].startswith("ada asked for this message")
+    assert "Test. ada asked" in chat["text"]
+
+
+def test_a_test_of_one_channel_says_why_it_was_not_taken(
+    cron: Cron, channels: None, receiver: Receiver
+) -> None:
+    receiver.behave = lambda got: 404
+    answer = cron("notify", "--test", "--channel", "chat")
+    assert (answer.code, answer.err) == (1, "Not sent. chat: it answered 404.")
+    assert len(receiver.got) == 1
+
+
+@pytest.mark.parametrize("name", ["x", ""])
+def test_an_unknown_channel_is_wrong_use(cron: Cron, channels: None, name: str) -> None:
+    answer = cron("notify", "--test", "--channel", name)
+    error = f"There is no channel {name!r}; there are 'hook', 'chat'."
+    assert (answer.code, answer.err) == (2, error)
+
+
+def test_without_channels_it_is_wrong_use(cron: Cron) -> None:
+    answer = cron("notify", "--check")
+    error = "No channel is declared: set NOTIFY in DECLARATIVE_CRON."
+    assert (answer.code, answer.err) == (2, error)
+
+
+def test_before_the_first_scheduler_people_are_told(
+    cron: Cron, channels: None, receiver: Receiver
+) -> None:
+    answer = cron("notify", "--check")
+    assert answer.code == 1
+    assert "no scheduler has ever sent a heartbeat" in answer.err
+    (told,) = bodies(receiver)
+    assert [each["occasion"] for each in told["notices"]] == ["no_leader"]
+
+
+def test_programs_are_told_what_people_are(
+    cron: Cron, channels: None, receiver: Receiver, polled: Simulation
+) -> None:
+    fine = cron("notify", "--check", "--format", "json", clock=polled.clock)
+    assert fine.data == {"healthy": True, "notices": [], "notified": 0, "errors": []}
+    assert fine.code == 0
+    SchedulerState.objects.all().delete()
+    answer = cron("notify", "--check", "--format", "json")
+    (notice,) = answer.data.pop("notices")
+    assert notice["words"] == "no scheduler has ever sent a heartbeat"
+    assert (answer.code, answer.data["healthy"], answer.data["notified"]) == (1, False, 1)
+    receiver.behave = lambda got: 404 if b"text" in got.body[:7] else 204
+    tested = cron("notify", "--test", "--format", "json")
+    assert tested.data == [
+        {"channel": "hook", "error": ""},
+        {"channel": "chat", "error": "it answered 404"},
+    ]
+    assert tested.code == 1
+
+
+def test_after_a_proper_stop_people_are_told_for_how_long_nobody_was_there(
+    cron: Cron, channels: None, polled: Simulation
+) -> None:
+    polled.stop()
+    later = ManualClock(polled.clock.now() + timedelta(minutes=5))
+    told = " ".join(cron("notify", "--check", clock=later).err.split())
+    assert "the last heartbeat is 300 s old" in told
+    lead = attendance("default", "default", later.database_time())
+    assert lead is not None
+    assert (lead.present, lead.leaderless()) == ((), 300.0)
+
+
+def test_silence_is_told_once_and_again_after_its_time(
+    cron: Cron, channels: None, receiver: Receiver, polled: Simulation
+) -> None:
+    assert cron("notify", "--check", clock=polled.clock).code == 0
+    later = ManualClock(polled.clock.now() + timedelta(hours=1, minutes=2))
+    answer = cron("notify", "--check", clock=later)
+    assert answer.code == 1
+    assert "(2 channels notified.)" in " ".join(answer.err.split())
+    hook, chat = bodies(receiver)
+    assert [each["occasion"] for each in hook["notices"]] == ["no_leader", "overdue"]
+    assert hook["notices"][1]["task"] == "hourly"
+    assert "Overdue. hourly: it should have started at 11:00:00 UTC" in chat["text"]
+    # People know already; the exit code says it again.
+    assert cron("notify", "--check", clock=later).code == 1
+    assert len(receiver.got) == 2
+    cache.clear()
+    assert cron("notify", "--check", clock=later).code == 1
+    assert len(receiver.got) == 4
+
+
+def test_what_was_not_taken_is_told_the_next_time(
+    cron: Cron, channels: None, receiver: Receiver
+) -> None:
+    receiver.behave = lambda got: 500
+    answer = cron("notify", "--check")
+    assert answer.code == 1
+    assert "hook: it answered 500" in answer.err
+    assert "(0 channels notified.)" in " ".join(answer.err.split())
+    receiver.behave = lambda got: 204
+    assert "(1 channel notified.)" in " ".join(cron("notify", "--check").err.split())
+
+
+def test_a_cache_that_fails_keeps_nobody_from_being_told(
+    cron: Cron, channels: None, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ConnectionError("no cache")
+
+    monkeypatch.setattr("django_declarative_cron.monitoring.dead_man_switch.cache.add", fail)
+    assert cron("notify", "--check").code == 1
+    assert len(receiver.taken) == 1

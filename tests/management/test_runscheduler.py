@@ -1,29 +1,46 @@
-"""``runscheduler``, called in this process: how it ends where something is wrong.
+"""``runscheduler``, called in this process: how it ends where something is wrong, what it prints.
 
-What signals do to it is shown with processes, in ``tests/runtime``.
+What signals do to it is shown with processes, in ``tests/runtime``; ``test_golden.py`` has its
+lines whole.
 """
 
 from __future__ import annotations
 
+import io
+import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import OperationalError
+from django.db import DatabaseError, OperationalError
 
-from django_declarative_cron import Scheduler
+from django_declarative_cron import Scheduler, conf
+from django_declarative_cron.core import events
 from django_declarative_cron.exceptions import StopSchedulerError
+from django_declarative_cron.management.cli import runscheduler_output
+from django_declarative_cron.management.cli.runscheduler_output import RunLineFormatter, banner
 from django_declarative_cron.management.commands import runscheduler
-from django_declarative_cron.models import SchedulerInstance, SchedulerState, TaskRun
-from django_declarative_cron.store import database
+from django_declarative_cron.models import (
+    ScheduledTask,
+    SchedulerInstance,
+    SchedulerState,
+    TaskRun,
+)
+from django_declarative_cron.signals import publish
+from django_declarative_cron.store import database, operator_actions
+from django_declarative_cron.store.operator_actions import Act
+from django_declarative_cron.testing import Simulation
 
-from .conftest import Answer, Screen
+from ..timezones import local_time
+from .conftest import DELAY, HERE, START, Answer, Screen
 
 Run = Callable[..., Answer]
 GONE = OperationalError("the server is gone")
@@ -74,8 +91,7 @@ def run(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: Any) 
     monkeypatch.setattr(runscheduler, "_keep_for_good", lambda: None)
     # In UTC: where the project's clocks change, the checks advise first.
     often = {"name": "t", "cron": "* * * * *", "timezone": "UTC"}
-    path, delay = "tests.management.callbacks.nothing", timedelta(minutes=5)
-    settings.SCHEDULED_TASKS = [{**often, "callback": path, "retry_delay": delay}]
+    settings.SCHEDULED_TASKS = [{**often, "callback": f"{HERE}.nothing", "retry_delay": DELAY}]
 
     def call(*words: str) -> Answer:
         out, err = Screen(), Screen()
@@ -190,3 +206,154 @@ def test_a_thread_that_has_ended_is_1(
     answer = run()
     assert left[0] == 1
     assert "A thread that the scheduler needs has ended." in answer.err
+
+
+# --- the lines before the first run ---
+
+
+def said(two: Simulation) -> list[str]:
+    assert two[0].scheduler is not None
+    return list(banner(two[0].scheduler, conf.options(), database.alias(), None))
+
+
+@pytest.fixture
+def two(db: None) -> Simulation:
+    """Two tasks, the first of them at eleven."""
+    made = Simulation(start=START)
+    job = made.job()
+    made.initialize([("a", "0 * * * *", job, DELAY), ("b", "0 12 * * *", job, DELAY)])
+    return made
+
+
+def test_without_a_port_there_are_no_probes(two: Simulation) -> None:
+    assert said(two)[4] == "  probes    none"
+
+
+def test_what_is_paused_is_not_next(two: Simulation) -> None:
+    operator_actions.pause(["a"], Act(author="ada", at=two.now))
+    assert said(two)[2].endswith(f"the next at {local_time('2024-01-01 12:00')}")
+    operator_actions.pause(["b"], Act(author="ada", at=two.now))
+    assert said(two)[2] == "  tasks     2 tasks"
+
+
+def test_no_schedule_is_worked_out_for_it(
+    two: Simulation, django_assert_num_queries: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many tasks there are, it is one query that says which is next."""
+    monkeypatch.setattr("django_declarative_cron.core.schedule.Schedule.next_after", pytest.fail)
+    with django_assert_num_queries(1):
+        assert f"the next at {local_time('2024-01-01 11:00')}" in said(two)[2]
+
+
+def test_a_database_that_refuses_does_not_end_the_scheduler(
+    two: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise DatabaseError("gone")
+
+    rows = SimpleNamespace(using=lambda alias: rows, filter=lambda **_: rows, aggregate=refuse)
+    monkeypatch.setattr(ScheduledTask, "objects", rows)
+    assert said(two)[2] == "  tasks     2 tasks"
+
+
+def test_tasks_of_other_deployments_are_not_told(two: Simulation) -> None:
+    before = said(two)[2]
+    theirs = ScheduledTask.objects.get(name="a")
+    other = type(theirs.scheduler).objects.create(deployment="other")
+    theirs.pk = None
+    theirs.scheduler, theirs.next_run_at = other, datetime(2024, 1, 1, tzinfo=UTC) - timedelta(1)
+    theirs.save()
+    assert said(two)[2] == before
+
+
+# --- the log has one short line for each run ---
+
+DUE = datetime.fromisoformat("2030-01-31T06:00:00Z")
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    stream = io.StringIO()
+    handler, logger = logging.StreamHandler(stream), logging.getLogger("django_declarative_cron")
+    formatter = RunLineFormatter(ZoneInfo("Europe/Berlin"))
+    handler.setFormatter(formatter)
+    handler.addFilter(formatter.filter)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield stream
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+def _started(run: int = 1, late: float = 0.12, **values: Any) -> events.Event:
+    at = DUE + timedelta(seconds=late)
+    keys = {"at": at, "task_name": "report-daily", "scheduled_time": DUE, "actual_time": at}
+    return events.TaskRunStarted(**keys, run=run, **values)
+
+
+def _lines(log: io.StringIO) -> list[str]:
+    return [line.split(maxsplit=2)[2] for line in log.getvalue().splitlines()]
+
+
+def test_a_run_that_succeeds(log: io.StringIO) -> None:
+    end = events.TaskRunCompleted(at=DUE, task_name="report-daily", duration=1.26, run=1)
+    publish([_started(), end])
+    assert _lines(log) == ["INFO    report-daily succeeded in 1.2 s (due 07:00:00, +120 ms)"]
+
+
+def test_a_run_that_fails_and_its_retry(log: io.StringIO) -> None:
+    keys: dict[str, Any] = {"at": DUE, "task_name": "report-daily", "error": "ValueError: no"}
+    retry_at = DUE + timedelta(minutes=5)
+    publish([_started(), events.TaskRunFailed(**keys, duration=65, run=1, next_retry_at=retry_at)])
+    publish([events.TaskRetryStarted(at=DUE, task_name="report-daily", retry_count=1)])
+    publish([_started(2, 300, attempt=2, is_retry=True, reason="retry")])
+    publish([events.TaskRunFailed(**keys, duration=0.5, run=2, attempt=2)])
+    assert _lines(log) == [
+        "WARNING report-daily failed after 1 min 5 s: ValueError: no "
+        "(due 07:00:00, +120 ms; retry at 07:05:00)",
+        "WARNING report-daily failed after 500 ms: ValueError: no (due 07:00:00, attempt 2)",
+    ]
+
+
+def test_what_is_not_on_the_day_of_the_end_has_its_date(log: io.StringIO) -> None:
+    at = DUE + timedelta(hours=16, minutes=59)
+    retry_at = at + timedelta(minutes=1)
+    failed = events.TaskRunFailed(
+        at=at, task_name="a", error="E", duration=0.5, run=1, next_retry_at=retry_at
+    )
+    publish([_started(), failed])
+    completed = events.TaskRunCompleted(
+        at=DUE + timedelta(days=1), task_name="a", duration=86400, run=2
+    )
+    publish([_started(2), completed])
+    assert _lines(log) == [
+        "WARNING a failed after 500 ms: E (due 07:00:00, +120 ms; retry at 2030-02-01 00:00:00)",
+        "INFO    a succeeded in 1 d (due 2030-01-31 07:00:00, +120 ms)",
+    ]
+
+
+def test_an_end_without_a_start_and_other_events(log: io.StringIO) -> None:
+    publish([events.TaskRunCompleted(at=DUE, task_name="a", duration=2, run=7)])
+    publish([events.TaskRetryPreempted(at=DUE, task_name="a", reason="due")])
+    assert _lines(log) == [
+        "INFO    a succeeded in 2 s",
+        "INFO    TaskRetryPreempted at=2030-01-31T06:00:00Z taskName=a reason=due",
+    ]
+
+
+def test_starts_without_ends_are_forgotten(
+    log: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runscheduler_output, "_MOST_STARTS", 2)
+    publish([_started(run) for run in (1, 2, 3)])
+    publish(
+        [events.TaskRunCompleted(at=DUE, task_name="a", duration=2, run=run) for run in (1, 2, 3)]
+    )
+    assert [" (due " in line for line in _lines(log)] == [False, True, True]
+
+
+def test_a_run_by_hand(log: io.StringIO) -> None:
+    publish([_started(reason="manual")])
+    publish([events.TaskRunCompleted(at=DUE, task_name="report-daily", duration=0, run=1)])
+    assert _lines(log) == ["INFO    report-daily succeeded in <1 ms (manual)"]

@@ -7,14 +7,16 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from django.core.management.base import OutputWrapper
+from django.core.management.base import CommandError, CommandParser, OutputWrapper
 from django.core.management.color import no_style
 
-from django_declarative_cron.management.cli.table import Cell, columns, table, wrap
-from django_declarative_cron.management.cli.terminal import Terminal
-from django_declarative_cron.management.commands.cron import SUBCOMMANDS
+from django_declarative_cron.management.cli.terminal import Cell, Terminal, columns, table, wrap
+from django_declarative_cron.management.commands import runscheduler
+from django_declarative_cron.management.commands.cron import SUBCOMMANDS, Command
 from django_declarative_cron.testing import Simulation
 
 from ..conftest import CHECKOUT
@@ -89,9 +91,8 @@ def test_a_sign_that_an_encoding_lacks_is_no_traceback() -> None:
 
 WRONG_USE = [
     ([], "name a subcommand\n\neveryday subcommands:\n  list  "),
-    (["lst"], "no subcommand is called 'lst': did you mean `list`?"),
     (["--no-color"], "the following arguments are required: SUBCOMMAND"),
-    (["frobnicate"], "no subcommand is called 'frobnicate': `cron --help` lists them"),
+    (["lst"], "invalid choice: 'lst'"),
     (["list", "--format", "yaml"], "invalid choice: 'yaml'"),
     (["next", "* * * * *", "-n", "0"], "'0' is not a number from 1 to 1000"),
     (["pause"], "one of the arguments NAME --all --tag is required"),
@@ -102,6 +103,19 @@ WRONG_USE = [
 @pytest.mark.parametrize(("words", "why"), WRONG_USE, ids=lambda value: " ".join(value)[:20])
 def test_wrong_use_says_what_is_wrong(words: list[str], why: str, cron: Cron) -> None:
     assert why in cron(*words).err
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("lst", "did you mean `list`?"), ("frobnicate", "`cron --help` lists them")],
+)
+def test_a_misspelt_subcommand_has_a_hint(
+    word: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        Command().run_from_argv(["manage.py", "cron", word, "--help"])
+    assert left.value.code == 2
+    assert capsys.readouterr().err.endswith(f"no subcommand is called '{word}': {hint}\n")
 
 
 @pytest.mark.slow
@@ -162,7 +176,6 @@ def test_texts_of_data_cannot_change_a_terminal(
         *(["health", "--max-age", text] for text in ("nan", "1e999", "-1", "9" * 400)),
         *(["outbox", "-n", text] for text in ("-1", "0", "9" * 400)),
         *(["history", text] for text in ("\0", "\ud800", "")),
-        *(["import", "crontab", text] for text in ("\0", "\ud800")),
     ],
     ids=ascii,
 )
@@ -173,6 +186,36 @@ def test_nonsense_is_wrong_use_and_no_traceback(
     # A parser's refusal has the code 1 within a process, and ends a process with 2.
     assert answer.code in (1, 2)
     assert not set("\0\ud800") & set(answer.out + answer.err)
+
+
+def _arguments() -> Iterator[tuple[CommandParser, list[str]]]:
+    """Give for each argument that takes a text the words before it."""
+    yield runscheduler.Command().create_parser("manage.py", "runscheduler"), ["--health-host"]
+    yield runscheduler.Command().create_parser("manage.py", "runscheduler"), ["--metrics-host"]
+    parser: Any = Command().create_parser("manage.py", "cron")
+    (found,) = (each for each in parser._actions if each.dest == "subcommand")
+    for name, subparser in found.choices.items():
+        before = [name]
+        for action in subparser._actions:
+            if action.dest in ("verbosity", "settings", "pythonpath") or action.nargs == 0:
+                continue
+            yield parser, [*before, *action.option_strings[-1:]]
+            if not action.option_strings:
+                before.append(next(iter(action.choices or ["x"])))
+
+
+@pytest.mark.parametrize(
+    ("parser", "words"),
+    [pytest.param(*each, id=" ".join(each[1])) for each in _arguments()],
+)
+def test_bytes_that_are_no_text_are_refused_in_every_argument(
+    parser: CommandParser, words: list[str]
+) -> None:
+    for text in ("\udcff", "a\0"):
+        with pytest.raises(CommandError) as refused:
+            parser.parse_args([*words, text])
+        assert str(refused.value).isprintable()
+        assert "argument " in str(refused.value)
 
 
 def test_the_documented_completion_has_all_subcommands() -> None:

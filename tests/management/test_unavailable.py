@@ -1,4 +1,4 @@
-"""Commands without a usable database: an exit code and one line; JSON where it is asked for."""
+"""Commands without a usable database, and on rows that somebody else holds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ from django.db.backends.utils import CursorWrapper
 from django.db.migrations.recorder import MigrationRecorder
 
 from django_declarative_cron.management.cli.deployment_scope import require_tables
+from django_declarative_cron.models import TaskOverride, TaskRun
 from django_declarative_cron.store import database
+from django_declarative_cron.testing import Simulation
 
-from .conftest import Cron, run_child
+from ..store.conftest import Stranger, impatient, stranger
+from .conftest import DELAY, START, Cron, run_child
+
+__all__ = ["impatient", "stranger"]
 
 MIGRATE = "The tables of scheduled tasks are not there yet: run `python manage.py migrate` first."
 COMMANDS = [
@@ -139,3 +144,35 @@ def test_an_expression_needs_no_tables(
     monkeypatch.setattr(connection.introspection, "table_names", lambda *args, **kwargs: [])
     assert cron("next", "0 7 * * *", clock=at_start).code == 0
     assert cron("next", "fine", clock=at_start).code == 0
+
+
+# --- rows that somebody else holds ---
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite locks the file, not rows")
+@pytest.mark.parametrize("word", ["pause", "resume", "run", "clear-retry"])
+def test_a_row_that_is_held_is_named_and_nothing_is_changed(
+    transactional_db: None,
+    cron: Cron,
+    declare: Callable[..., list[Any]],
+    stranger: Stranger,
+    word: str,
+) -> None:
+    sim = Simulation(start=START)
+    declare(a="0 * * * *")
+    sim.initialize([("a", "0 * * * *", sim.job(outcomes=["fail"]), DELAY)])
+    sim.advance_to("2024-01-01T11:00:10Z")
+    if word == "resume":
+        assert cron("pause", "a", clock=sim.clock).code == 0
+    before = TaskOverride.objects.count(), TaskRun.objects.count(), sim.task("a").paused_since
+    stranger.hold("scheduledtask", name="a")
+    answer = cron(word, "a", clock=sim.clock)
+    stranger.let_go()
+    assert (answer.code, answer.err) == (
+        1,
+        "Nothing was changed: rows of task 'a' are locked by another transaction,"
+        " which did not end within 1 s; end it, then try again.",
+    )
+    after = TaskOverride.objects.count(), TaskRun.objects.count(), sim.task("a").paused_since
+    assert after == before

@@ -24,9 +24,9 @@ from django_declarative_cron.store.results import Result
 from django_declarative_cron.store.rows import NotRegisteredError, UnreadableRowError
 from django_declarative_cron.testing import Simulation
 
-from .conftest import DELAY
 
 HOURLY = "0 * * * *"
+DELAY = timedelta(minutes=5)
 
 
 class Person:
@@ -71,6 +71,11 @@ def _utc(hour: int, minute: int = 0, second: int = 0) -> datetime:
 
 def _kinds(start: CommittedStart) -> list[str]:
     return [type(event).__name__ for event in start.events]
+
+
+@pytest.fixture
+def sim(db: None) -> Simulation:
+    return Simulation(start="2024-01-01T10:00:30Z")
 
 
 @pytest.fixture
