@@ -43,6 +43,7 @@ def _edit(declaration: Any) -> None:
     ScheduledTask.objects.update(declaration=declaration)
 
 
+@pytest.mark.usefixtures("still_clock")
 @pytest.mark.parametrize("value", VALUES, ids=json.dumps)
 @pytest.mark.parametrize("form", ["whole", "each key"])
 def test_no_value_of_a_declaration_ends_in_a_traceback(
@@ -77,6 +78,7 @@ def test_show_says_what_cannot_be_read(
         ], value
 
 
+@pytest.mark.usefixtures("still_clock")
 def test_the_admin_says_that_a_timeout_cannot_be_read(
     edited: Simulation, admin_client: Client
 ) -> None:

@@ -59,8 +59,9 @@ def test_each_command_is_one_action_of_its_author_with_a_note(
     TaskOverride.objects.all().delete()
     answer = cron(*words.split(), "--note", "mended", "--user", "Grace", clock=ready.clock)
     assert (answer.code, answer.err) == (0, "")
-    until = ready.now + timedelta(minutes=90) if "--for" in words else None
-    assert _acts() == [("b", kind, "Grace", note, until, ready.now)]
+    until = {"pause b --for 1h30m": datetime(2024, 1, 1, 12, 40, tzinfo=UTC)}
+    until["skip b"] = datetime(2024, 1, 1, 12, tzinfo=UTC)
+    assert _acts() == [("b", kind, "Grace", note, until.get(words), ready.now)]
 
 
 def test_a_pause_is_kept_with_its_end(cron: Cron, ready: Simulation) -> None:

@@ -33,6 +33,7 @@ from .subcommand import (
     add_format,
     read_instant,
     write,
+    wrong_use,
 )
 from .terminal import Terminal
 
@@ -102,11 +103,7 @@ class Span:
     """Number of occurrences on days that calendars exclude."""
 
     def occurrences(self) -> Iterator[datetime]:
-        """Yield the occurrences, oldest first.
-
-        Raises:
-            CalendarError: a calendar does not answer, so the next occurrence is unknown.
-        """
+        """Yield the occurrences, oldest first; an unanswered calendar raises ``CalendarError``."""
         known = None
         for occurrence in self.schedule.upcoming(self.since - _TICK):
             if occurrence > self.until:
@@ -196,15 +193,14 @@ def _answer(context: Context, options: Options) -> None:
     context.terminal.progress()
     write(context, options, report)
     if isinstance(stopped, CalendarError):
-        raise CommandError(stopped.message, returncode=1) from stopped
+        raise CommandError(stopped.message) from stopped
     if stopped is not None:
         text = "Interrupted: the same command goes on where it ended."
         raise CommandError(text, returncode=_INTERRUPTED) from None
     if report.wrong:
         first = format_instant(report.wrong[0].occurrence, span.schedule.zone)
         number = format_count(len(report.wrong), "run")
-        text = f"{number} did not succeed, the first for {first}."
-        raise CommandError(text, returncode=1)
+        raise CommandError(f"{number} did not succeed, the first for {first}.")
 
 
 def _run_all(context: Context, options: Options, report: BackfillReport) -> None:
@@ -232,10 +228,9 @@ def _span(context: Context, options: Options) -> Span:
     since = read_instant("--from", options["since"])
     until = now if options["until"] is None else read_instant("--to", options["until"])
     if until > now:
-        text = f"--to {options['until']!r} is yet to come: write the past."
-        raise CommandError(text, returncode=2)
+        raise wrong_use(f"--to {options['until']!r} is yet to come: write the past.")
     if since > until:
-        raise CommandError("--from is behind --to.", returncode=2)
+        raise wrong_use("--from is behind --to.")
     declaration = declaration_of(options["name"])
     row = Scope.current().tasks.filter(name=declaration.name).first()
     if row is None:

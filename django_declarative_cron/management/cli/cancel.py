@@ -40,7 +40,7 @@ def _answer(context: Context, options: Options) -> None:
         context.terminal.say(f"Asked before, or over by now: {_names(effects[Effect.NONE])}")
     idle = [name for name in names if name not in {run.task_name for run in found}]
     if idle:
-        raise CommandError(f"No run in progress: {', '.join(idle)}", returncode=1)
+        raise CommandError(f"No run in progress: {', '.join(idle)}")
 
 
 def _names(names: list[str]) -> str:

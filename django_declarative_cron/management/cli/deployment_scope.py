@@ -25,7 +25,7 @@ from ...store.database import flaw_of_tables
 from ...store.queries import tagged, tags_of
 from ...store.registration_sets import Removal, removal_of
 from ...store.status import attendance, gave_up, patience
-from .subcommand import Options
+from .subcommand import Options, wrong_use
 from .terminal import Terminal
 
 NOT_REGISTERED = (
@@ -37,7 +37,7 @@ def require_tables(using: str) -> None:
     """Raise ``CommandError``, with exit code 2 and the fix, if tables are missing or too old."""
     flaw = flaw_of_tables(using)
     if flaw is not None:
-        raise CommandError(flaw, returncode=2)
+        raise wrong_use(flaw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,7 @@ class Scope:
 
     @classmethod
     def current(cls) -> Scope:
-        """Return the rows of this project's deployment.
-
-        Raises:
-            CommandError: tables are missing, with exit code 2.
-        """
+        """Return the rows of this project's deployment; refuse missing tables."""
         using = database.alias()
         require_tables(using)
         return cls(using, conf.options().DEPLOYMENT)
@@ -85,12 +81,7 @@ class Scope:
         return f"No scheduler is running{heard}: start `python manage.py runscheduler`."
 
     def require_registered(self, names: Iterable[str]) -> None:
-        """Refuse names that have no row.
-
-        Raises:
-            CommandError: with exit code 1 for a declared task that is not registered yet and for
-                a removed one, 2 for an unknown name.
-        """
+        """Refuse names without a row; a task that is declared or was removed is no wrong use."""
         # Compared here, because some databases do not distinguish small letters from capitals.
         known = {name or "" for name in self.tasks.values_list("name", flat=True)}
         for name in names:
@@ -102,7 +93,7 @@ class Scope:
         known = sorted({each for task in self.tasks for each in tags_of(task)})
         near = nearest(tag, known)
         hint = f"Did you mean {near!r}?" if near else f"Tags in use: {', '.join(known) or 'none'}."
-        return CommandError(f"No task has the tag {tag!r}. {hint}", returncode=1)
+        return CommandError(f"No task has the tag {tag!r}. {hint}")
 
     def removal_of(self, name: str) -> Removal | None:
         """Return the removal of a task, ``None`` for one that is registered or never ran."""
@@ -118,7 +109,7 @@ class Scope:
         if removal.at is not None:
             since = f" at {format_instant(removal.at, conf.project_zone())}"
         hint = f"`python manage.py cron history {shlex.quote(name)}` shows its runs."
-        return CommandError(f"The task {name!r} was removed{since}. {hint}", returncode=1)
+        return CommandError(f"The task {name!r} was removed{since}. {hint}")
 
 
 def warn_of_absence(terminal: Terminal, absence: str) -> None:
@@ -136,11 +127,7 @@ def add_selection(parser: ArgumentParser) -> None:
 
 
 def selected(scope: Scope, options: Options) -> list[str]:
-    """Return the names of the tasks to act on.
-
-    Raises:
-        CommandError: a name is not registered, or no task has the tag.
-    """
+    """Return the names of the tasks to act on; refuse unknown names, and a tag of no task."""
     if options["names"]:
         names = list(dict.fromkeys(options["names"]))
         scope.require_registered(names)
@@ -151,7 +138,7 @@ def selected(scope: Scope, options: Options) -> list[str]:
     if not found and tag is not None:
         raise scope.unknown_tag(tag)
     if not found:
-        raise CommandError(f"No task is registered. {NOT_REGISTERED}", returncode=1)
+        raise CommandError(f"No task is registered. {NOT_REGISTERED}")
     return found
 
 
@@ -168,20 +155,14 @@ def tasks_if_any(*names: str) -> list[ScheduledTask]:
 
 
 def declared() -> list[Declaration]:
-    """Return the declarations of the settings.
-
-    Raises:
-        CommandError: the settings have mistakes; all of them, with exit code 2.
-    """
+    """Return the declarations of the settings; refuse settings with all their mistakes."""
     given = conf.registrations()
     try:
         return conf.declarations(given)
     except DeclarativeCronError as error:
         found = [worded(problem) for problem in conf.problems(given) if problem.check.level == "E"]
         mistakes = found or [error.message]
-        raise CommandError(
-            "\n".join(["The settings are refused.", *mistakes]), returncode=2
-        ) from error
+        raise wrong_use("\n".join(["The settings are refused.", *mistakes])) from error
 
 
 def unknown(name: str, known: Iterable[str]) -> CommandError:
@@ -189,10 +170,10 @@ def unknown(name: str, known: Iterable[str]) -> CommandError:
     declared_names = _declared_names()
     if name in declared_names:
         text = f"The task {name!r} is declared, but no scheduler has registered it yet."
-        return CommandError(f"{text} {NOT_REGISTERED}", returncode=1)
+        return CommandError(f"{text} {NOT_REGISTERED}")
     near = nearest(name, {*known, *declared_names})
     hint = f"Did you mean {near!r}?" if near else "`python manage.py cron list` shows all names."
-    return CommandError(f"No task is called {name!r}. {hint}", returncode=2)
+    return wrong_use(f"No task is called {name!r}. {hint}")
 
 
 def _declared_names() -> set[str]:

@@ -38,7 +38,7 @@ def _answer(context: Context, options: Options) -> None:
     if options["format"] == "json":
         context.terminal.data(report.as_dict())
     if not report.is_healthy:
-        raise CommandError(report.sentence, returncode=1)
+        raise CommandError(report.sentence)
     if options["format"] != "json":
         context.terminal.say(report.sentence, "SUCCESS")
 

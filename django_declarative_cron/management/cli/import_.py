@@ -83,7 +83,7 @@ def _answer(context: Context, options: Options) -> None:
 def _report(context: Context, result: ImportResult, place: str) -> None:
     left = [task for task in result.tasks if not task.entry]
     if not result.tasks:
-        raise CommandError(f"{result.source}: nothing is declared there.", returncode=1)
+        raise CommandError(f"{result.source}: nothing is declared there.")
     entries = format_count(len(result.tasks) - len(left), "task")
     summary = f"{entries} written, {len(left)} without an entry."
     context.terminal.warn(f"{summary} Every difference stands {place} its task.")

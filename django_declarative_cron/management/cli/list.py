@@ -115,7 +115,7 @@ def _refuse_unknown(scope: Scope, options: Options, readings: list[Reading]) -> 
         if names and not any(fnmatchcase(name, pattern) for name in names):
             near = nearest(pattern, names)
             hint = f"Did you mean {near!r}?" if near else "Patterns are such as 'report-*'."
-            raise CommandError(f"No task is called {pattern!r}. {hint}", returncode=1)
+            raise CommandError(f"No task is called {pattern!r}. {hint}")
 
 
 def _is_asked_for(reading: Reading, options: Options) -> bool:

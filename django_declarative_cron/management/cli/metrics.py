@@ -6,11 +6,9 @@ from argparse import ArgumentParser
 from collections.abc import Iterable
 from typing import Any
 
-from django.core.management.base import CommandError
-
 from ...monitoring.files import FILES, text_of
 from ...monitoring.metrics import MetricsUnavailableError, exposition, read_counts
-from .subcommand import Context, Options, Subcommand
+from .subcommand import Context, Options, Subcommand, wrong_use
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -31,13 +29,13 @@ def _answer(context: Context, options: Options) -> None:
     is_json = options["format"] == "json"
     if options["file"]:
         if is_json:
-            raise CommandError("--file has a format of its own.", returncode=2)
+            raise wrong_use("--file has a format of its own.")
         context.terminal.verbatim(text_of(options["file"]))
         return
     try:
         body, _ = exposition(read_counts(context.clock))
     except MetricsUnavailableError as error:
-        raise CommandError(str(error), returncode=2) from error
+        raise wrong_use(str(error)) from error
     if is_json:
         context.terminal.data([_record(each) for each in _families(body.decode())])
     else:

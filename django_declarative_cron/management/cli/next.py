@@ -31,7 +31,7 @@ from ...formatting import (
 from ...models import ScheduledTask
 from ...store.queries import read_schedule, skips_at
 from .deployment_scope import tasks_if_any, worded
-from .subcommand import Context, Options, Subcommand, add_format, whole, write, zone_of
+from .subcommand import Context, Options, Subcommand, add_format, whole, write, wrong_use, zone_of
 from .terminal import Cell, Terminal, cells
 
 _CHANGES_SHOWN = 4
@@ -169,11 +169,7 @@ class Occurrences:
 def _found(
     options: Options, viewer: ZoneInfo, now: datetime
 ) -> tuple[Schedule, str | None, list[str]]:
-    """Return a schedule, the name of its task unless it is an expression, and remarks.
-
-    Raises:
-        CommandError: the text matches neither, with exit code 2 and a suggestion.
-    """
+    """Return a schedule, the name of its task unless it is an expression, and remarks."""
     text = options["what"]
     declared, problems = conf.survey(conf.registrations())
     task = next(iter(tasks_if_any(text)), None)
@@ -185,7 +181,7 @@ def _found(
         return Schedule(expression, viewer, anchor=now), None, notes
     if options["dialect"] is not None:
         reason = f"--dialect is for expressions: the task {text!r} declares its own."
-        raise CommandError(reason, returncode=2)
+        raise wrong_use(reason)
     schedule = schedule.anchored(now if task is None else task.registered_at)
     notes = list(_properties(schedule))
     if task is not None:
@@ -202,14 +198,14 @@ def _schedule(name: str, declared: list[Declared], task: ScheduledTask | None) -
         return None
     schedule, damage = read_schedule(task)
     if schedule is None:
-        raise CommandError(f"The row of {name!r} is damaged: {damage}", returncode=1)
+        raise CommandError(f"The row of {name!r} is damaged: {damage}")
     return schedule
 
 
 def _refuse_flawed(name: str, problems: list[Problem]) -> None:
     flaws = [worded(each) for each in problems if each.task == name and each.check.level == "E"]
     if flaws:
-        raise CommandError("\n".join(flaws), returncode=2)
+        raise wrong_use("\n".join(flaws))
 
 
 def _expression(text: str, dialect: str, declared: list[Declared]) -> CronExpression:
@@ -217,12 +213,11 @@ def _expression(text: str, dialect: str, declared: list[Declared]) -> CronExpres
         return parse(text, dialect)
     except InvalidCronExpressionError as error:
         if " " in text.strip() or text.startswith("@"):
-            message = f"{error.message}{_other_dialect(text, dialect)}"
-            raise CommandError(message, returncode=2) from error
+            raise wrong_use(f"{error.message}{_other_dialect(text, dialect)}") from error
         near = nearest(text, {each.declaration.name for each in declared})
         meant = f"Did you mean {near!r}?" if near else 'An expression is written "0 7 * * *".'
         reason = f"{text!r} is neither the name of a task nor a cron expression."
-        raise CommandError(f"{reason} {meant}", returncode=2) from error
+        raise wrong_use(f"{reason} {meant}") from error
 
 
 def _other_dialect(text: str, dialect: str) -> str:

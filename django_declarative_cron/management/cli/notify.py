@@ -12,7 +12,7 @@ from ...formatting import format_count
 from ...monitoring.channels import send_test_message
 from ...monitoring.dead_man_switch import check_and_notify
 from ...store import database
-from .subcommand import Context, Options, Subcommand, add_format, system_user
+from .subcommand import Context, Options, Subcommand, add_format, system_user, wrong_use
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def _answer(context: Context, options: Options) -> None:
     if found.notices:
         lines = " ".join(notice.line for notice in found.notices)
         told = format_count(found.notified, "channel")
-        raise CommandError(f"Unhealthy: {lines} ({told} notified.)", returncode=1)
+        raise CommandError(f"Unhealthy: {lines} ({told} notified.)")
     if not is_json:
         context.terminal.say("Healthy: nothing to report.", "SUCCESS")
 
@@ -66,17 +66,17 @@ def _test(context: Context, channels: list[Channel], author: str, is_json: bool)
         context.terminal.data([{"channel": name, "error": error} for name, error in errors.items()])
     failed = [f"{name}: {error}." for name, error in errors.items() if error]
     if failed:
-        raise CommandError("Not sent. " + " ".join(failed), returncode=1)
+        raise CommandError("Not sent. " + " ".join(failed))
 
 
 def _channels(name: str | None) -> list[Channel]:
     known = conf.options().NOTIFY
     if not known:
-        raise CommandError("No channel is declared: set NOTIFY in DECLARATIVE_CRON.", returncode=2)
+        raise wrong_use("No channel is declared: set NOTIFY in DECLARATIVE_CRON.")
     found = [each for each in known if name in (None, each.name)]
     if not found:
         names = ", ".join(repr(each.name) for each in known)
-        raise CommandError(f"There is no channel {name!r}; there are {names}.", returncode=2)
+        raise wrong_use(f"There is no channel {name!r}; there are {names}.")
     return found
 
 

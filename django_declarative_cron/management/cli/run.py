@@ -47,16 +47,12 @@ def _answer(context: Context, options: Options) -> None:
                 watchdog=fork_watchdog(conf.options(), context.clock) if context.is_alone else None,
             )
     except AlreadyRunningError as error:
-        raise CommandError(_already_running(error.run, who.at), returncode=1) from error
+        raise CommandError(_already_running(error.run, who.at)) from error
     _report(context, name, ran)
 
 
 def declaration_of(name: str) -> Declaration:
-    """Return the declaration of a task that can run in this process.
-
-    Raises:
-        CommandError: with exit code 2 for an unknown task, 1 for one that cannot run here.
-    """
+    """Return the declaration of a task that can run in this process; refuse others."""
     for declaration in declared():
         if declaration.name == name:
             return declaration
@@ -75,7 +71,7 @@ def refusals_as_errors(name: str) -> Iterator[None]:
         raise unknown(name, ()) from error
     except UnreadableRowError as error:
         text = f"The row of {name!r} is damaged ({error}): a scheduler rewrites it when it starts."
-        raise CommandError(text, returncode=1) from error
+        raise CommandError(text) from error
 
 
 def _posted(name: str) -> Declaration | None:
@@ -86,10 +82,9 @@ def _posted(name: str) -> Declaration | None:
     try:
         declaration = own(row)
     except UnreadableError as error:
-        raise CommandError(f"{name!r} cannot run here: {error}", returncode=1) from error
+        raise CommandError(f"{name!r} cannot run here: {error}") from error
     if declaration.runner == EXTERNAL:
-        text = f"{name!r} is done by workers outside: it cannot run here."
-        raise CommandError(text, returncode=1)
+        raise CommandError(f"{name!r} is done by workers outside: it cannot run here.")
     return declaration
 
 
@@ -121,13 +116,12 @@ def _report(context: Context, name: str, ran: Ran) -> None:
             context.terminal.say(f"Succeeded after {took}.", "SUCCESS")
         case events.TaskRunFailed() as end:
             text = f"{name!r} failed after {took}: {end.error}{_retry(context, name, end)}"
-            raise CommandError(text, returncode=1)
+            raise CommandError(text)
         case _:
             ended = "succeeded" if ran.result.succeeded else "failed"
             raise CommandError(
                 f"{name!r} {ended} after {took}, but the run had been given up meanwhile: "
-                "its end is not recorded.",
-                returncode=1,
+                "its end is not recorded."
             )
 
 

@@ -317,10 +317,8 @@ def _declared_facts(declared: dict[str, Any]) -> Iterator[Fact]:
     if "exclude_calendars" in declared:
         yield "not on days of", _readable(", ".join, declared["exclude_calendars"])
     if "pause_after_failures" in declared:
-        yield (
-            "paused after",
-            _readable("{:,} failures in a row".format, declared["pause_after_failures"]),
-        )
+        most = declared["pause_after_failures"]
+        yield "paused after", _readable("{:,} failures in a row".format, most)
 
 
 def _readable(form: Callable[[Any], str], value: Any) -> str:

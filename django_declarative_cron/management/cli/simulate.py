@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 from zoneinfo import ZoneInfo
-
-from django.core.management.base import CommandError
 
 from ... import conf
 from ...core.schedule import Schedule
@@ -28,6 +26,7 @@ from .subcommand import (
     read_instant,
     whole,
     write,
+    wrong_use,
 )
 from .terminal import Cell, Terminal, cells
 
@@ -52,7 +51,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _answer(context: Context, options: Options) -> None:
     begin, end = _span(context, options)
-    lines = list(_lines(context, _planned(begin), begin, end))
+    lines = list(_lines(context, begin, end))
     context.terminal.progress()
     starts = list(islice(_starts(lines, begin, end), options["count"] or 0))
     write(context, options, Simulated(begin, end, lines, starts))
@@ -64,18 +63,10 @@ def _span(context: Context, options: Options) -> tuple[datetime, datetime]:
     given = options["end"]
     end = begin + timedelta(days=1) if given is None else read_instant("--to", given)
     if end <= begin:
-        raise CommandError("--to must lie behind --from.", returncode=2)
+        raise wrong_use("--to must lie behind --from.")
     if end - begin > _LONGEST:
-        raise CommandError("At most ten years can be simulated at once.", returncode=2)
+        raise wrong_use("At most ten years can be simulated at once.")
     return begin, end
-
-
-class Planned(NamedTuple):
-    """A task that would run."""
-
-    name: str
-    schedule: Schedule
-    origin: str = str(Origin.SETTINGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,40 +83,34 @@ class Line:
     """Number of occurrences in gaps of the clock."""
 
 
-def _planned(begin: datetime) -> list[Planned]:
-    """Return the enabled tasks of the settings, and those registered over HTTP."""
+def _planned(context: Context, begin: datetime) -> Iterator[tuple[str, str, Schedule]]:
+    """Yield the enabled tasks of the settings, and those registered over HTTP."""
     known = tasks_if_any()
     anchors = {task.name: task.registered_at for task in known if task.registered_at <= begin}
-    found = [
-        Planned(each.name, each.schedule.anchored(anchors.get(each.name, begin)))
-        for each in declared()
-        if each.enabled
-    ]
+    for each in declared():
+        if each.enabled:
+            anchor = anchors.get(each.name, begin)
+            yield each.name, str(Origin.SETTINGS), each.schedule.anchored(anchor)
     for task in known:
-        schedule = read_schedule(task)[0] if task.origin == Origin.HTTP and task.enabled else None
-        if schedule is not None:
-            if task.name not in anchors:
-                schedule = schedule.anchored(max(begin, task.registered_at))
-            found.append(Planned(task.name or "", schedule, str(Origin.HTTP)))
-    return found
+        if task.origin != Origin.HTTP or not task.enabled:
+            continue
+        name, (schedule, damage) = task.name or "", read_schedule(task)
+        if schedule is None:
+            context.terminal.warn(f"{name!r} is left out, as its row is damaged: {damage}")
+        else:
+            yield name, str(Origin.HTTP), schedule
 
 
-def _lines(
-    context: Context, planned: Sequence[Planned], begin: datetime, end: datetime
-) -> Iterator[Line]:
+def _lines(context: Context, begin: datetime, end: datetime) -> Iterator[Line]:
+    planned = list(_planned(context, begin))
     progress, before = Progress(context), begin - _TICK
-    for number, (name, schedule, origin) in enumerate(planned):
+    for number, (name, origin, schedule) in enumerate(planned):
         progress.show(f"{number} of {format_count(len(planned), 'task')}")
         runs = schedule.count_between(before, end)
-        yield Line(
-            name,
-            origin,
-            schedule,
-            runs,
-            schedule.next_after(before) if runs else None,
-            schedule.latest_at_or_before(end) if runs else None,
-            sum(gap.count for gap in schedule.lost_between(before, end)),
-        )
+        first = schedule.next_after(before) if runs else None
+        last = schedule.latest_at_or_before(end) if runs else None
+        lost = sum(gap.count for gap in schedule.lost_between(before, end))
+        yield Line(name, origin, schedule, runs, first, last, lost)
 
 
 def _starts(

@@ -40,7 +40,7 @@ def _answer(context: Context, options: Options) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise CommandError(f"{file} cannot be written: {_reason(error)}.", returncode=1) from error
+        raise CommandError(f"{file} cannot be written: {_reason(error)}.") from error
     if is_json:
         context.terminal.data({"file": str(file), "from": _iso(text), "written": True})
     else:
@@ -52,10 +52,10 @@ def _compare(context: Context, file: Path, is_json: bool) -> None:
     try:
         kept = file.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
-        raise CommandError(f"{file} cannot be read: {_reason(error)}.", returncode=1) from error
+        raise CommandError(f"{file} cannot be read: {_reason(error)}.") from error
     first = first_day(kept)
     if first is None:
-        raise CommandError(f"{file} is not a snapshot of a schedule.", returncode=1)
+        raise CommandError(f"{file} is not a snapshot of a schedule.")
     present = _present(first)
     changes = [] if kept == present else difference(kept, present, file.name)
     if is_json:
@@ -67,7 +67,7 @@ def _compare(context: Context, file: Path, is_json: bool) -> None:
         context.terminal.lines("\n".join(changes))
     if kept != present:
         hint = f"`python manage.py cron snapshot {file}` writes it anew."
-        raise CommandError(f"The schedule differs from {file}. {hint}", returncode=1)
+        raise CommandError(f"The schedule differs from {file}. {hint}")
 
 
 def _reason(error: Exception) -> str:
@@ -84,7 +84,7 @@ def _present(first: date) -> str:
     try:
         return yearbook(declared(), first)
     except CalendarError as error:
-        raise CommandError(f"A calendar does not answer: {error}", returncode=1) from error
+        raise CommandError(f"A calendar does not answer: {error}") from error
 
 
 SNAPSHOT = Subcommand(

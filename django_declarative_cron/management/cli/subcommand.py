@@ -67,6 +67,11 @@ def write(context: Context, options: Options, report: Report) -> None:
         report.render(context.terminal)
 
 
+def wrong_use(text: str) -> CommandError:
+    """Return the error for wrong use, which has the exit code 2; others have 1."""
+    return CommandError(text, returncode=2)
+
+
 class Progress:
     """Shows on a terminal how far long work is, a few times a second."""
 
@@ -152,25 +157,17 @@ def duration(text: str) -> timedelta:
 
 
 def zone_of(name: str | None) -> ZoneInfo:
-    """Return a zone by its name, the project's for ``None``.
-
-    Raises:
-        CommandError: there is no such zone, with exit code 2.
-    """
+    """Return a zone by its name, the project's for ``None``."""
     if name is None:
         return conf.project_zone()
     try:
         return validate_zone(name)
     except UnknownZoneError as error:
-        raise CommandError(str(error), returncode=2) from error
+        raise wrong_use(str(error)) from error
 
 
 def read_since(option: str, text: str, now: datetime) -> datetime:
-    """Return a past instant, which may be typed as a duration before now, such as ``2h``.
-
-    Raises:
-        CommandError: the text is neither, with exit code 2.
-    """
+    """Return a past instant, which may be typed as a duration before now, such as ``2h``."""
     try:
         return now - duration(text)
     except (ArgumentTypeError, OverflowError):
@@ -180,23 +177,17 @@ def read_since(option: str, text: str, now: datetime) -> datetime:
 def read_instant(
     option: str, text: str, zone: ZoneInfo | None = None, *, forms: str = _FORMS
 ) -> datetime:
-    """Return an instant; without an offset it is a local time of the project's or a given zone.
-
-    Raises:
-        CommandError: the text is no instant, with exit code 2 and the accepted forms.
-    """
+    """Return an instant; without an offset it is a local time of the project's or a given zone."""
     try:
         given = datetime.fromisoformat(text)
         if given.tzinfo is None:
             given = _local(option, text, given, zone)
         given = given.astimezone(UTC)
     except (ValueError, OverflowError):
-        message = f"{option} {text!r} is not a time: write {forms}."
-        raise CommandError(message, returncode=2) from None
+        raise wrong_use(f"{option} {text!r} is not a time: write {forms}.") from None
     if not EARLIEST <= given < LATEST:
         years = f"{EARLIEST.year} to {LATEST.year - 1}"
-        message = f"{option} {text!r} is out of range: write a year from {years}."
-        raise CommandError(message, returncode=2)
+        raise wrong_use(f"{option} {text!r} is out of range: write a year from {years}.")
     return given
 
 
@@ -207,10 +198,9 @@ def _local(option: str, text: str, given: datetime, zone: ZoneInfo | None) -> da
     zone = conf.project_zone()
     first, second = given.replace(tzinfo=zone, fold=0), given.replace(tzinfo=zone, fold=1)
     if first.utcoffset() != second.utcoffset():
-        raise CommandError(
+        raise wrong_use(
             f"{option} {text!r} does not exist or exists twice in {zone.key}: "
-            f"write it with its offset, such as {second.isoformat()}.",
-            returncode=2,
+            f"write it with its offset, such as {second.isoformat()}."
         )
     return first
 
@@ -226,18 +216,14 @@ def add_author(parser: ArgumentParser) -> None:
 
 
 def act(options: Options, at: datetime) -> Act:
-    """Return the operator, the time and the reason of an action.
-
-    Raises:
-        CommandError: the author is empty or has control characters, with exit code 2.
-    """
+    """Return the operator, the time and the reason of an action."""
     author = options["author"]
     if author is None:
         author = system_user()
     elif not author.strip():
-        raise CommandError("--user is empty: write a name.", returncode=2)
+        raise wrong_use("--user is empty: write a name.")
     if flaw := flaw_of_text(author, one_line=True):
-        raise CommandError(f"--user {flaw}.", returncode=2)
+        raise wrong_use(f"--user {flaw}.")
     return Act(author=author, at=at, note=options["note"])
 
 

@@ -17,7 +17,16 @@ from ...store import operator_actions
 from ...store.operator_actions import Act
 from ...store.queries import next_start_of, read_schedule
 from .deployment_scope import Scope, add_selection, selected
-from .subcommand import Context, Options, Subcommand, act, add_author, duration, read_instant
+from .subcommand import (
+    Context,
+    Options,
+    Subcommand,
+    act,
+    add_author,
+    duration,
+    read_instant,
+    wrong_use,
+)
 
 
 class Unchanged(NamedTuple):
@@ -41,11 +50,7 @@ def _perform(
     *,
     shows_next_runs: bool = False,
 ) -> None:
-    """Act on the selected tasks, and report the changed and the unchanged ones.
-
-    Raises:
-        CommandError: a task is not as it should be, with exit code 1.
-    """
+    """Act on the selected tasks; report the changed and the unchanged ones."""
     scope = Scope.current()
     names = selected(scope, options)
     changed = action(names, act(options, context.clock.now()))
@@ -64,7 +69,7 @@ def _perform(
         elif options["names"]:
             context.terminal.say(text)
     if failures:
-        raise CommandError("\n".join(failures), returncode=1)
+        raise CommandError("\n".join(failures))
 
 
 def _show_next_runs(context: Context, scope: Scope, names: list[str]) -> None:
@@ -111,18 +116,17 @@ def _pause(context: Context, options: Options) -> None:
 def _until(options: Options, now: datetime) -> datetime | None:
     if options["length"] is not None:
         if options["length"] <= timedelta(0):
-            raise CommandError("--for must be longer than zero, such as 2h.", returncode=2)
+            raise wrong_use("--for must be longer than zero, such as 2h.")
         try:
             until: datetime = now + options["length"]
         except OverflowError:
-            raise CommandError("--for is too long.", returncode=2) from None
+            raise wrong_use("--for is too long.") from None
         return until
     if options["until"] is None:
         return None
     until = read_instant("--until", options["until"])
     if until <= now:
-        text = f"--until {options['until']!r} is in the past: it was {iso8601(until)}."
-        raise CommandError(text, returncode=2)
+        raise wrong_use(f"--until {options['until']!r} is in the past: it was {iso8601(until)}.")
     return until
 
 

@@ -14,7 +14,16 @@ from ...core.http_api import Right
 from ...formatting import format_instant
 from ...models import AccessToken
 from ...store import access_tokens
-from .subcommand import Context, Options, Subcommand, act, add_author, add_format, read_instant
+from .subcommand import (
+    Context,
+    Options,
+    Subcommand,
+    act,
+    add_author,
+    add_format,
+    read_instant,
+    wrong_use,
+)
 from .terminal import Cell, cells
 
 _ACTIONS = ("create", "list", "revoke")
@@ -48,7 +57,7 @@ def _answer(context: Context, options: Options) -> None:
     name = options["name"]
     flaw = flaw_of_text(name, one_line=True) or (None if name.strip() else "must not be empty")
     if flaw is not None or len(name) > 255:
-        raise CommandError(f"The name {flaw or 'is too long'}.", returncode=2)
+        raise wrong_use(f"The name {flaw or 'is too long'}.")
     if options["action"] == "create":
         _create(context, options, name)
     elif options["yes"] or _is_confirmed(context, name):
@@ -61,13 +70,13 @@ def _create(context: Context, options: Options, name: str) -> None:
     expires = options["expires"]
     until = None if expires is None else read_instant("--expires", expires)
     if until is not None and until <= now:
-        raise CommandError(f"--expires {expires!r} is in the past.", returncode=2)
+        raise wrong_use(f"--expires {expires!r} is in the past.")
     try:
         made = access_tokens.create(
             name, rights, now, author=act(options, now).author, expires_at=until
         )
     except access_tokens.TakenError:
-        raise CommandError(f"A token named {name!r} is there already.", returncode=1) from None
+        raise CommandError(f"A token named {name!r} is there already.") from None
     if options["format"] == "json":
         context.terminal.data({"name": name, "token": str(made), "rights": rights})
         return
@@ -77,7 +86,7 @@ def _create(context: Context, options: Options, name: str) -> None:
 
 def _is_confirmed(context: Context, name: str) -> bool:
     if not sys.stdin.isatty():
-        raise CommandError("Revoking asks first: add --yes.", returncode=2)
+        raise wrong_use("Revoking asks first: add --yes.")
     context.terminal.say(f"Programs that use the token {name!r} are refused from then on.")
     if input("Revoke it? [y/N] ").strip().lower() in ("y", "yes"):
         return True
@@ -87,7 +96,7 @@ def _is_confirmed(context: Context, name: str) -> bool:
 
 def _revoke(context: Context, name: str) -> None:
     if not access_tokens.revoke(name, context.clock.now()):
-        raise CommandError(f"No valid token is named {name!r}.", returncode=1)
+        raise CommandError(f"No valid token is named {name!r}.")
     context.terminal.say(f"Revoked: {name}")
 
 

@@ -28,6 +28,7 @@ from .subcommand import (
     add_format,
     read_since,
     write,
+    wrong_use,
 )
 from .terminal import Cell, Terminal, cells
 
@@ -87,15 +88,14 @@ def _answer(context: Context, options: Options) -> None:
     write(context, options, report)
     if verdict.violations:
         found = format_count(len(verdict.violations), "violation")
-        raise CommandError(f"The history has {found}.", returncode=1)
+        raise CommandError(f"The history has {found}.")
 
 
 def _history(scope: Scope, context: Context, since: str | None) -> History | None:
     now = context.clock.now()
     begins = None if since is None else read_since("--since", since, now)
     if begins is not None and begins >= now:
-        text = f"--since {since!r} is yet to come: it is {iso8601(now)}."
-        raise CommandError(text, returncode=2)
+        raise wrong_use(f"--since {since!r} is yet to come: it is {iso8601(now)}.")
     return trace_reading.read(
         scope.using,
         scope.deployment,

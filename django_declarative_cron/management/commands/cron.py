@@ -42,7 +42,7 @@ from ..cli.run import RUN
 from ..cli.show import EXPLAIN, SHOW
 from ..cli.simulate import SIMULATE
 from ..cli.snapshot import SNAPSHOT
-from ..cli.subcommand import Context, Subcommand, refuse_unstorable
+from ..cli.subcommand import Context, Subcommand, refuse_unstorable, wrong_use
 from ..cli.task_actions import CLEAR_RETRY, PAUSE, RESUME, RETRY, SKIP
 from ..cli.terminal import Terminal
 from ..cli.token import TOKEN
@@ -135,11 +135,11 @@ class Command(BaseCommand):
         try:
             subcommand.answer(context, options)
         except ImproperlyConfigured as error:
-            raise CommandError(str(error), returncode=2) from error
+            raise wrong_use(str(error)) from error
         except UnresolvableError as error:
-            raise CommandError(f"{error.reason}. {error.hint}".strip(), returncode=2) from error
+            raise wrong_use(f"{error.reason}. {error.hint}".strip()) from error
         except HeldError as error:
-            raise CommandError(f"Nothing was changed: {error}.", returncode=1) from error
+            raise CommandError(f"Nothing was changed: {error}.") from error
         except DatabaseError as error:
             why = why_unavailable(database.alias())
             code = 1 if why in (None, AWAY) else 2

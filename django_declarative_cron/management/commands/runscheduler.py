@@ -41,7 +41,7 @@ from ...store import database
 from ...store.database import AWAY
 from ..cli.deployment_scope import require_tables
 from ..cli.runscheduler_output import RunLineFormatter, banner
-from ..cli.subcommand import refuse_unstorable, seconds, whole
+from ..cli.subcommand import refuse_unstorable, seconds, whole, wrong_use
 from ..cli.terminal import abandon
 
 _CLOSED = (
@@ -147,14 +147,14 @@ class Command(BaseCommand):
             leave_pool(database.alias())
             require_tables(database.alias())
         except DatabaseError as error:
-            raise CommandError(AWAY, returncode=1) from error
+            raise CommandError(AWAY) from error
 
     def _check_settings(self) -> None:
         """Reject invalid settings; report all mistakes together."""
         try:
             self.check()
         except SystemCheckError as error:
-            raise CommandError(str(error), returncode=2) from error
+            raise wrong_use(str(error)) from error
 
     def _initialize(self, scheduler: Scheduler, shutdown: Shutdown) -> None:
         try:
@@ -165,7 +165,7 @@ class Command(BaseCommand):
             raise CommandError(error.message, returncode=code) from error
         except DeclarativeCronError as error:
             notes = getattr(error, "__notes__", [])
-            raise CommandError("\n".join([error.message, *notes]), returncode=2) from error
+            raise wrong_use("\n".join([error.message, *notes])) from error
 
     def _probes(self, scheduler: Scheduler, given: dict[str, Any]) -> int | None:
         if given["health_port"] is None:
@@ -179,7 +179,7 @@ class Command(BaseCommand):
         try:
             exporter = Exporter(scheduler)
         except MetricsUnavailableError as error:
-            raise CommandError(str(error), returncode=2) from error
+            raise wrong_use(str(error)) from error
         self._listen(exporter, given["metrics_host"], given["metrics_port"], _METRICS)
 
     def _listen(self, listener: Listener | Exporter, host: str, port: int, what: str) -> int:
@@ -188,7 +188,7 @@ class Command(BaseCommand):
         except OSError as error:
             where = f"{host or '*'}:{port}"
             title = what.partition(":")[0].lower()
-            raise CommandError(f"No {title} at {where}: {error}", returncode=1) from error
+            raise CommandError(f"No {title} at {where}: {error}") from error
         self._say(f"{what} on port {listener.port}.")
         return listener.port
 
@@ -214,7 +214,7 @@ class Command(BaseCommand):
                     self._end(scheduler, grace)
                     return
         except StopSchedulerError as error:
-            raise CommandError(error.message, returncode=1) from error
+            raise CommandError(error.message) from error
 
     def _serve(self, scheduler: Scheduler, shutdown: Shutdown, notifier: Notifier) -> None:
         while not shutdown.wait(notifier.interval):
