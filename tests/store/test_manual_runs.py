@@ -24,7 +24,6 @@ from django_declarative_cron.store.results import Result
 from django_declarative_cron.store.rows import NotRegisteredError, UnreadableRowError
 from django_declarative_cron.testing import Simulation
 
-
 HOURLY = "0 * * * *"
 DELAY = timedelta(minutes=5)
 
