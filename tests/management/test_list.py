@@ -273,6 +273,15 @@ def test_the_history_of_a_name_outlives_its_task(cron: Cron, three: Simulation) 
 
 def test_show_tells_programs_what_comes_and_what_was(cron: Cron, three: Simulation) -> None:
     data = cron("show", "flaky", "--format", "json", clock=three.clock).data
+    [task] = cron("list", "flaky", "--format", "json", clock=three.clock).data["tasks"]
+    assert {key: data[key] for key in task} == task
+    more = "now description callback retry_delay_seconds retry why next runs"
+    assert list(data) == [*task, *more.split()]
+    assert (data["callback"], data["retry_delay_seconds"], data["retry"]) == (
+        "django_declarative_cron.testing.callables.Job",
+        300.0,
+        None,
+    )
     assert data["next"][:2] == ["2024-01-01T12:00:00Z", "2024-01-01T13:00:00Z"]
     assert [run["outcome"] for run in data["runs"]][:2] == ["succeeded", "failed"]
 
@@ -341,7 +350,7 @@ def test_attempts_are_counted_and_history_says_why_nothing_follows(
     given_up, second, first = cron("history", "t", clock=sim.clock).lines[1:4]
     assert given_up.endswith("retry, attempt 3 of 3, given up: attempts, SimulatedFailure: fail")
     assert second.endswith("retry, attempt 2 of 3, SimulatedFailure: fail")
-    assert first.endswith("due, SimulatedFailure: fail")
+    assert first.endswith("boot, SimulatedFailure: fail")
 
 
 @pytest.mark.usefixtures("eighty_columns")

@@ -10,6 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from django_declarative_cron.core.http_api import Right
+from django_declarative_cron.formatting import iso8601
 from django_declarative_cron.models import AccessToken
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.store import access_tokens
@@ -50,7 +51,19 @@ def test_a_revoked_token_is_void(say: Say) -> None:
     assert say("revoke", "ci", "--yes") == "Revoked: ci"
     assert access_tokens.bearer(made, system_clock.now()) is None
     [record] = json.loads(say("list", "--format", "json"))
-    assert (record["name"], record["state"], record["rights"]) == ("ci", "revoked", ["read"])
+    row = AccessToken.objects.get()
+    assert row.revoked_at is not None
+    assert record == {
+        "name": "ci",
+        "key": row.key,
+        "rights": ["read"],
+        "state": "revoked",
+        "created_by": row.author,
+        "created_at": iso8601(row.created_at),
+        "expires_at": None,
+        "last_used_at": None,
+        "revoked_at": iso8601(row.revoked_at),
+    }
     assert AccessToken.objects.count() == 1
 
 
