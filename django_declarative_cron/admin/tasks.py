@@ -190,9 +190,10 @@ def retry_delay(task: ScheduledTask) -> str:
 
 def _timeout(task: ScheduledTask) -> timedelta | None:
     try:
-        return timedelta(seconds=_declared(task).get("timeout") or 0) or None
+        found = timedelta(seconds=_declared(task).get("timeout") or 0)
     except (TypeError, OverflowError):
         return None
+    return found if found > timedelta(0) else None
 
 
 @admin.display(description=_("timeout"))

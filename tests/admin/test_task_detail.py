@@ -228,6 +228,17 @@ def test_a_damaged_row_is_shown_with_what_is_wrong(
     assert f"Broken {problem}" in text(response) or problem in text(response)
 
 
+@pytest.mark.parametrize("value", ["soon", -5, 1e300, [1], {"a": None}])
+def test_a_value_that_was_edited_by_hand_cannot_be_read(
+    root: Client, text: Words, value: Any
+) -> None:
+    task = rows.task(declaration={"timeout": value})
+    assert "Timeout: cannot be read" in text(root.get(pages.page(task)))
+    keys = "spread catch_up_window exclude_calendars pause_after_failures overlap_policy retry gap"
+    ScheduledTask.objects.update(declaration=dict.fromkeys([*keys.split(), "args", "tags"], value))
+    assert root.get(pages.page(task)).status_code == 200
+
+
 def test_names_and_texts_from_outside_are_escaped_everywhere(root: Client) -> None:
     evil = "<script>alert(1)</script>"
     task = rows.task(

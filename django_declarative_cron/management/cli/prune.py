@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from datetime import timedelta
+from functools import partial
 from uuid import uuid4
 
 from ... import conf
@@ -19,13 +20,11 @@ def _arguments(parser: ArgumentParser) -> None:
         "--days", type=whole, help="keep this many days, instead of HISTORY_MAX_AGE"
     )
     parser.add_argument(
-        "--runs", type=_runs, help="keep this many runs of each task, instead of HISTORY_MAX_RUNS"
+        "--runs",
+        type=partial(whole, most=10_000_000),
+        help="keep this many runs of each task, instead of HISTORY_MAX_RUNS",
     )
     add_format(parser)
-
-
-def _runs(text: str) -> int:
-    return whole(text, most=10_000_000)
 
 
 def _answer(context: Context, options: Options) -> None:

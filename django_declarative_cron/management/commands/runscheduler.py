@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, SystemCheckError
@@ -73,7 +74,12 @@ class Command(BaseCommand):
             action="store_true",
             help="initialise, look once for due tasks, wait for what was started, stop",
         )
-        parser.add_argument("--workers", type=whole, metavar="N", help="size of the thread pool")
+        parser.add_argument(
+            "--workers",
+            type=partial(whole, most=1_000_000),
+            metavar="N",
+            help="size of the thread pool",
+        )
         parser.add_argument(
             "--grace",
             type=seconds,
@@ -330,7 +336,7 @@ def _add_ports(parser: ArgumentParser) -> None:
     ):
         parser.add_argument(
             f"--{name}-port",
-            type=_port,
+            type=partial(whole, least=0, most=65_535),
             metavar="PORT",
             help=f"answer {what} at {pages} on this port; 0 takes one that is free",
         )
@@ -340,7 +346,3 @@ def _add_ports(parser: ArgumentParser) -> None:
             metavar="HOST",
             help=f"address to answer {what} at (default %(default)s); 0.0.0.0 for all addresses",
         )
-
-
-def _port(text: str) -> int:
-    return whole(text, least=0, most=65_535)
