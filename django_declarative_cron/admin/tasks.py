@@ -322,7 +322,7 @@ class ScheduledTaskAdmin(TaskActionsMixin, LiveUpdatesMixin):
     rare: ClassVar[dict[Any, Callable[[Any], Any]]] = {
         "registered_by": attrgetter("registered_by"),
         "description": attrgetter("description"),
-        timeout: _timeout,
+        timeout: lambda task: _declared(task).get("timeout"),
     }
     change_list_template = f"{TEMPLATES}/scheduledtask/change_list.html"
     change_form_template = f"{TEMPLATES}/scheduledtask/change_form.html"
