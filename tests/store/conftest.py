@@ -1,26 +1,34 @@
-"""Instances of one deployment, and somebody else who works in the same database."""
+"""Instances of one deployment, their work and history, and somebody else in the same database."""
 
 from __future__ import annotations
 
+import re
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection, models
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.test.utils import CaptureQueriesContext
 
-from django_declarative_cron import conf
+from django_declarative_cron import conf, theory
 from django_declarative_cron.core.declarations.declaration import Declaration, digest_of_set
-from django_declarative_cron.models import ScheduledTask
-from django_declarative_cron.store import reconcile
+from django_declarative_cron.models import Outcome, ScheduledTask, TaskRun
+from django_declarative_cron.store import claims, reconcile, results
 from django_declarative_cron.store.database import DatabaseNow
 from django_declarative_cron.store.guard import Member
 from django_declarative_cron.store.liveness import Process
+from django_declarative_cron.store.operator_actions import Act
+from django_declarative_cron.store.results import Result
+from django_declarative_cron.store.trace_builder import History
+from django_declarative_cron.store.trace_reading import read
+from django_declarative_cron.testing import Simulation
+from django_declarative_cron.theory import Verdict
 
 from ..timeouts import TIMEOUT
 
@@ -189,3 +197,134 @@ def impatient(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterat
         cursor.execute("PRAGMA busy_timeout = 50")
     yield
     connection.close()
+
+
+# --- the work of a pass, and the statements in which it is done ---
+
+
+is_postgresql = connection.vendor == "postgresql"
+
+_LIMITS = r"SET |SELECT set_config|UPDATE \S+ SET .?term.? = .*term.*< 0"
+_AROUND = re.compile(rf"BEGIN|COMMIT|SAVEPOINT|RELEASE|{_LIMITS}")
+
+
+def statements(act: Callable[[], object]) -> list[str]:
+    """Give the statements of an act, but for what begins, ends and limits a transaction."""
+    with CaptureQueriesContext(connection) as captured:
+        act()
+    said = [query["sql"] for query in captured.captured_queries]
+    return [sql for sql in said if not _AROUND.match(sql)]
+
+
+def initialized(tasks: int) -> Deployment:
+    made = Deployment(tasks)
+    made.initialize()
+    return made
+
+
+def claim(made: Deployment) -> claims.Claimed:
+    return claims.claim_due(made.member, made.by_name, made.now, reaping=False)
+
+
+def record(made: Deployment, claimed: claims.Claimed) -> results.Recorded:
+    ended = [Result(each.run, each.task_name, made.now, succeeded=True) for each in claimed.claims]
+    return results.record(made.member, ended, made.now)
+
+
+def one_pass(made: Deployment) -> tuple[list[str], list[str]]:
+    """Give the statements in which all tasks start, and end."""
+    tasks = len(made.declarations)
+    made.owe_all()
+    claimed: list[claims.Claimed] = []
+    started = statements(lambda: claimed.append(claim(made)))
+    assert len(claimed[0].claims) == tasks
+    ended = statements(lambda: record(made, claimed[0]))
+    assert TaskRun.objects.filter(outcome=Outcome.SUCCEEDED).count() == tasks
+    return started, ended
+
+
+def write_history(made: Deployment, runs: int) -> None:
+    """Write so many successful runs of the first task, a minute after the other, up to now."""
+    scheduler = ScheduledTask.objects.values_list("scheduler", flat=True)[0]
+    ends = [made.now - timedelta(minutes=number) for number in range(runs)]
+    TaskRun.objects.bulk_create(
+        TaskRun(
+            scheduler_id=scheduler,
+            task_name="t0",
+            scheduled_for=end,
+            started_at=end,
+            finished_at=end,
+            outcome=Outcome.SUCCEEDED,
+            reason="due",
+            instance_id=made.member.instance,
+        )
+        for end in reversed(ends)
+    )
+
+
+def further(rows: int) -> int:
+    """Return how many more statements two tables take where a database limits parameters."""
+    limit = connection.features.max_query_params
+    return 0 if limit is None else 2 * (rows * 60 // limit)
+
+
+# --- histories made by the real engine, and what the judge says of their rows ---
+
+
+LEASE = timedelta(seconds=15)
+FIVE_MINUTES = timedelta(minutes=5)
+HOURLY = "0 * * * *"
+MINUTELY = "* * * * *"
+
+
+def utc(text: str) -> datetime:
+    """Read an instant; a bare time is on 2024-01-01."""
+    return datetime.fromisoformat(text if "T" in text else f"2024-01-01T{text}").replace(tzinfo=UTC)
+
+
+def start(at: str = "10:00:30", **options: Any) -> Simulation:
+    return Simulation(utc(at), **options)
+
+
+def act(sim: Simulation) -> Act:
+    return Act(author="an operator", at=sim.now)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A history that was told and judged."""
+
+    told: History
+    records: list[dict[str, Any]]
+    verdict: Verdict
+
+    @property
+    def events(self) -> list[str]:
+        """Name the records, without the registrations."""
+        return [" ".join(filter(None, (r["event"], r.get("task")))) for r in self.records]
+
+    @property
+    def broken(self) -> list[tuple[str, str | None]]:
+        return [(each.axiom, each.task) for each in self.verdict.violations]
+
+
+def judged(sim: Simulation, since: str | None = None, *, living: bool = True) -> Judged:
+    """Tell and judge the rows of a simulation; the instances that live give a sign of life."""
+    for instance in instances(sim):
+        if living and instance.scheduler is not None:
+            instance.scheduler.beat()
+    told = read(
+        "default",
+        "default",
+        lease=LEASE,
+        until=sim.now,
+        since=None if since is None else utc(since),
+        database_time=sim.clock.database_time(),
+    )
+    assert told is not None
+    records = list(told.records())
+    return Judged(told, records, theory.judge(records, pulses="made", set_back="hold"))
+
+
+def instances(sim: Simulation) -> Sequence[Any]:
+    return sim._instances

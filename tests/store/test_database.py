@@ -33,8 +33,7 @@ from django_declarative_cron.store.operator_actions import Act
 from django_declarative_cron.store.results import Result
 
 from ..timeouts import TIMEOUT
-from .conftest import Deployment, Stranger
-from .statements import claim
+from .conftest import Deployment, Stranger, claim
 
 pytestmark = pytest.mark.usefixtures("impatient")
 

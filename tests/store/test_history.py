@@ -23,7 +23,7 @@ from django_declarative_cron.store.trace_values import Busy, Flights
 from django_declarative_cron.testing import Simulation
 
 from ..effort import IS_COMPLETE
-from .stories import FIVE_MINUTES, HOURLY, LEASE, MINUTELY, act, instances, judged, start, utc
+from .conftest import FIVE_MINUTES, HOURLY, LEASE, MINUTELY, act, instances, judged, start, utc
 
 pytestmark = pytest.mark.django_db
 

@@ -23,8 +23,7 @@ from django_declarative_cron.store.results import Result
 
 from .. import threads as threads
 from ..threads import Elsewhere
-from .conftest import TIMEOUT, Deployment, Stranger
-from .statements import claim
+from .conftest import TIMEOUT, Deployment, Stranger, claim
 
 LEVELS = {
     "postgresql": ["REPEATABLE_READ", "SERIALIZABLE"],

@@ -20,8 +20,7 @@ from django_declarative_cron.store.recovery import unanswered
 from django_declarative_cron.testing import Simulation
 
 from ..receiver import Post
-from .conftest import Deployment
-from .statements import claim
+from .conftest import Deployment, claim
 
 pytestmark = pytest.mark.django_db
 

@@ -22,7 +22,7 @@ from django_declarative_cron.store.trace_values import (
     presences,
 )
 
-from .stories import utc
+from .conftest import utc
 
 
 def _life(began: int, ended: int | None, **changes: Any) -> Life:

@@ -40,8 +40,7 @@ from django_declarative_cron.store.database import is_conflict, is_lock_timeout,
 from django_declarative_cron.store.operator_actions import Act
 
 from ..threads import elsewhere
-from .conftest import TIMEOUT, WAITING, Deployment, Stranger
-from .statements import claim
+from .conftest import TIMEOUT, WAITING, Deployment, Stranger, claim
 
 postgres = pytest.mark.skipif(connection.vendor != "postgresql", reason="it is about PostgreSQL")
 
