@@ -68,7 +68,7 @@ EACH_DATABASE = {
     *("management/test_held.py", "scenarios/test_bounds.py"),
     *("scenarios/test_database_faults.py", "scenarios/test_reconcile.py"),
     *("scenarios/test_lifecycle.py", "scenarios/test_persistence.py"),
-    *("scenarios/test_reported.py", "simulation/test_seeds.py"),
+    *("scenarios/test_instances.py", "scenarios/test_interrupted.py", "simulation/test_seeds.py"),
     *("test_checks_database.py", "test_frame.py"),
 }
 

@@ -50,28 +50,23 @@ class Job:
 
 
 class Queue:
-    """The runner of one instance: keeps claimed runs until the tick is over."""
+    """The runner of one instance: keeps claimed runs until the tick is over, and never waits."""
 
     def __init__(self) -> None:
         self.waiting: list[Work] = []
 
     def submit(self, work: Work) -> None:
-        """Keep a claimed run."""
         self.waiting.append(work)
 
-    def prepare(self, declarations: Iterable[Declaration]) -> None:
-        """Do nothing: virtual time needs no preparation."""
+    def prepare(self, declarations: Iterable[Declaration]) -> None: ...
 
-    def look(self) -> None:
-        """Do nothing: virtual time needs no waiting."""
+    def look(self) -> None: ...
 
     @property
     def load(self) -> Load:
-        """Return how many wait."""
         return Load("simulation", 0, 0, len(self.waiting))
 
     def close(self) -> None:
-        """Drop the runs that were never called."""
         self.waiting.clear()
 
 

@@ -197,7 +197,6 @@ class Simulation:
 
     @property
     def in_flight(self) -> set[int]:
-        """Return the ids of the runs that have not ended."""
         return {end.work.id for end in self._ends}
 
     def new_scheduler(self, queue: Queue) -> Scheduler:
@@ -224,7 +223,6 @@ class Simulation:
 
     @property
     def pace_of_heartbeats(self) -> timedelta | None:
-        """Return the heartbeat interval, or ``None`` if leases do not expire."""
         return None if self._lease is None else self._lease / 3
 
     def stir(self) -> None:
@@ -235,7 +233,6 @@ class Simulation:
         self._stirred_at = self.now + POLL_INTERVAL
 
     def _next_instant(self, at_least_every: timedelta) -> datetime:
-        """Return the next instant at which something is to happen."""
         instants = [self.now - (self.now - _EPOCH) % at_least_every + at_least_every]
         instants += [i.wake for i in self._instances if i.wake is not None and i.is_active]
         instants += [self._ends[0].at] if self._ends else []
@@ -256,7 +253,6 @@ class Simulation:
             self._deliver_one(end)
 
     def deliver(self) -> None:
-        """End every run that has reached its planned end."""
         while self._ends and self._ends[0].at <= self.now:
             self._deliver_one(self._ends[0])
 
@@ -308,7 +304,7 @@ class Simulation:
 
 @dataclass(eq=False)
 class End:
-    """The planned end of a run, and the exception that it raises, if any."""
+    """The planned end of a run, dated so in its result, and the exception that it raises."""
 
     at: datetime
     owner: Instance
@@ -316,7 +312,6 @@ class End:
     error: BaseException | None
 
     def result(self) -> Result:
-        """Return the result of the run, dated where its end was planned."""
         if self.error is None:
             return succeeded(self.work, self.at)
         return failed(self.work, self.error, self.at)
@@ -339,7 +334,6 @@ class Instance:
         self._beaten_at: datetime | None = None
 
     def initialize(self, registrations: object) -> None:
-        """Initialise this instance, then poll once."""
         if self.scheduler is None:
             self._queue = Queue()
             self.scheduler = self._simulation.new_scheduler(self._queue)
@@ -361,7 +355,6 @@ class Instance:
         self._became_active(listed, began)
 
     def poll(self) -> None:
-        """Poll once at the present instant, and call the runs that it starts."""
         if self.scheduler is None or self.is_hanging:
             return
         if self.scheduler.state in (State.RUNNING, State.STOPPING):
@@ -451,7 +444,6 @@ class Instance:
 
     @property
     def is_active(self) -> bool:
-        """Return whether the instance polls."""
         running = self.scheduler is not None and self.scheduler.state is State.RUNNING
         return running and not self.is_hanging
 
@@ -465,7 +457,6 @@ class Instance:
 
     @contextmanager
     def _mortal(self) -> Iterator[None]:
-        """Kill the process where the code inside requests it."""
         try:
             yield
         except SimulatedCrash:

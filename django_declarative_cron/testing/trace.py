@@ -38,7 +38,6 @@ class Trace:
             self._entries.append(Entry({"at": since, "event": "Freeze", "until": until}))
 
     def withdraw(self, entries: Iterable[Entry]) -> None:
-        """Remove entries that turned out to be unobservable."""
         gone = set(map(id, entries))
         self._entries = [entry for entry in self._entries if id(entry) not in gone]
 
@@ -47,7 +46,6 @@ class Trace:
         return [*self._entries, Entry({"at": now, "event": "Tick"})]
 
     def task_names(self) -> list[str]:
-        """Return the sorted names of all tasks that were ever registered or run."""
         names: set[str] = set()
         for entry in self._entries:
             names.update(each["name"] for each in entry.record.get("registrations", ()))

@@ -250,3 +250,16 @@ def test_what_ended_after_the_clock_was_set_back_does_not_wait_for_the_old_time(
     is_believed = at("10:00") - at(now) <= BELIEVABLE
     assert again.state.mark == (at("10:00") if is_believed else at(now))
     assert again.wake_at is not None and again.wake_at > at(now)
+
+
+@pytest.mark.parametrize(("begun", "starts"), [("10:50", False), ("09:50", True)])
+def test_only_a_run_that_was_in_the_way_makes_an_occurrence_younger(
+    begun: str, starts: bool
+) -> None:
+    state = TaskState(
+        "t", at("08:00"), last_attempt_at=at(begun), freed_at=at("10:58"), run_count=1
+    )
+    window = timedelta(minutes=15)
+    late = decide(state, schedule("0 10 * * *"), RETRY, at("11:00"), catch_up_window=window)
+    assert (late.start and late.start.scheduled_time) == (at("10:00") if starts else None)
+    assert ([getattr(each, "reason", "") for each in late.events] == ["too_late"]) is not starts

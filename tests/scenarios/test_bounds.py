@@ -17,9 +17,13 @@ from django_declarative_cron.models import TaskRun
 from django_declarative_cron.runtime.executor import BATCH
 from django_declarative_cron.testing import Simulation
 
+from .conftest import task
+from .observed import utc
+
 pytestmark = pytest.mark.django_db
 
-DELAY = timedelta(minutes=5)
+
+ELEVEN = "0 11 * * *"
 
 
 def _statements(done: Callable[[], None]) -> int:
@@ -29,17 +33,12 @@ def _statements(done: Callable[[], None]) -> int:
 
 
 def _at_eleven(due: int, idle: int = 0, duration: timedelta = timedelta(0)) -> tuple[Any, int]:
-    """Start what is due at eleven; give the simulation and what the poll took."""
+    """Start what is due at eleven; return the simulation and the number of statements."""
     TaskRun.objects.all().delete()
-    sim = Simulation(start="2024-01-01T10:00:30Z")
-    job = sim.job(duration=duration)
-    sim.initialize(
-        [
-            *((f"due-{number}", "0 11 * * *", job, DELAY) for number in range(due)),
-            *((f"idle-{number}", "0 0 1 7 *", job, DELAY) for number in range(idle)),
-        ]
-    )
-    statements = _statements(lambda: sim.jump_to("2024-01-01T11:00:00Z"))
+    sim = Simulation(utc("10:00:30"))
+    busy = (task(f"due-{number}", ELEVEN, lasts=duration) for number in range(due))
+    sim.initialize([*busy, *(task(f"idle-{number}", "0 0 1 7 *") for number in range(idle))])
+    statements = _statements(lambda: sim.jump_to(utc("11:00")))
     assert TaskRun.objects.count() == due
     return sim, statements
 
@@ -70,9 +69,8 @@ def test_interrupted_runs_restart_in_a_handful_of_statements() -> None:
     def restart(tasks: int) -> int:
         sim, _ = _at_eleven(due=tasks, duration=timedelta(hours=1))
         sim.crash()
-        job = sim.job()
-        registrations = [(f"due-{number}", "0 11 * * *", job, DELAY) for number in range(tasks)]
-        statements = _statements(lambda: sim.initialize(registrations))
+        due = [task(f"due-{number}", ELEVEN) for number in range(tasks)]
+        statements = _statements(lambda: sim.initialize(due))
         restarted = TaskRun.objects.filter(reason="orphaned", outcome="succeeded")
         assert restarted.count() == tasks
         return statements
@@ -85,8 +83,8 @@ def test_interrupted_runs_restart_in_a_handful_of_statements() -> None:
 @pytest.mark.requirement("003 Resource Limits/3")
 @pytest.mark.slow
 def test_polling_on_and_on_keeps_no_memory() -> None:
-    sim = Simulation(start="2024-01-01T10:00:30Z")
-    sim.initialize([("yearly", "0 0 1 1 *", sim.job(), DELAY)])
+    sim = Simulation(utc("10:00:30"))
+    sim.initialize([task("yearly", "0 0 1 1 *")])
 
     def poll(times: int) -> int:
         for _ in range(times):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,15 +12,18 @@ from django.db.backends.signals import connection_created
 from django.db.utils import InterfaceError, InternalError
 
 from django_declarative_cron.core.events import Event, PersistenceFailed
-from django_declarative_cron.models import TaskRun
+from django_declarative_cron.models import SchedulerState, TaskRun
 from django_declarative_cron.testing import Simulation
 from django_declarative_cron.theory import check
 
+from .conftest import SECOND, task
+from .observed import utc
+
 pytestmark = [pytest.mark.beyond_the_theory, pytest.mark.usefixtures("transactional_db")]
 
-DELAY = timedelta(minutes=5)
-START = datetime(2024, 1, 1, 10, 59, 30, tzinfo=UTC)
-MINUTES = [datetime(2024, 1, 1, 11, minute, tzinfo=UTC) for minute in range(3)]
+AT_ELEVEN = "* 11 * * *"
+START = utc("10:59:30")
+MINUTES = [utc(f"11:0{minute}") for minute in range(3)]
 
 
 class _Driver(Exception):
@@ -87,15 +89,12 @@ class Fault:
 
 def _three_minutes(fault: Fault, *, answers: bool = False) -> Simulation:
     sim = Simulation(start=START)
-    jobs = {
-        "good": sim.job(duration=timedelta(seconds=10)),
-        "bad": sim.job(outcomes=["fail"], duration=timedelta(seconds=10)),
-    }
-    sim.initialize([(name, "* 11 * * *", job, DELAY) for name, job in jobs.items()])
+    outcomes = {"good": "ok", "bad": "fail"}
+    sim.initialize([task(name, AT_ELEVEN, outcomes[name], 10 * SECOND) for name in outcomes])
     meddling = fault.in_answers() if answers else connection.execute_wrapper(fault.statement)
     with meddling:
-        sim.advance_to(MINUTES[-1] + timedelta(seconds=45))
-    sim.advance_to(MINUTES[-1] + timedelta(seconds=55))
+        sim.advance_to(MINUTES[-1] + 45 * SECOND)
+    sim.advance_to(MINUTES[-1] + 55 * SECOND)
     return sim
 
 
@@ -107,12 +106,6 @@ def _require_all_in_order(sim: Simulation) -> None:
         assert [start.replace(second=0, microsecond=0) for start in sim.starts(name)] == MINUTES
     assert not TaskRun.objects.filter(running_slot__isnull=False).exists()
     assert check(sim.trace()) == []
-
-
-def _again() -> None:
-    from django_declarative_cron.models import SchedulerState
-
-    SchedulerState.objects.all().delete()
 
 
 @pytest.mark.parametrize("at", range(12))
@@ -128,9 +121,9 @@ def test_a_disk_that_is_full_is_outlived(told: list[Event]) -> None:
         # Pages that tests before this one freed would have room for the claims.
         cursor.execute("VACUUM")
     sim = Simulation(start=START)
-    jobs = {f"{'long ' * 40}{number}": sim.job() for number in range(40)}
-    sim.initialize([(name, "* 11 * * *", job, DELAY) for name, job in jobs.items()])
-    sim.advance_to(MINUTES[0] + timedelta(seconds=30))
+    names = [f"{'long ' * 40}{number}" for number in range(40)]
+    sim.initialize([task(name, AT_ELEVEN) for name in names])
+    sim.advance_to(MINUTES[0] + 30 * SECOND)
 
     def fill_up(sender: object, connection: Any, **_: object) -> None:
         with connection.cursor() as cursor:
@@ -141,15 +134,15 @@ def test_a_disk_that_is_full_is_outlived(told: list[Event]) -> None:
     connection_created.connect(fill_up)
     connection.close()
     try:
-        sim.advance_to(MINUTES[1] + timedelta(seconds=10))
+        sim.advance_to(MINUTES[1] + 10 * SECOND)
         refused = [event.error for event in told if isinstance(event, PersistenceFailed)]
         assert "full" in refused[0]
-        assert {len(sim.runs(name)) for name in jobs} == {1}
+        assert {len(sim.runs(name)) for name in names} == {1}
     finally:
         connection_created.disconnect(fill_up)
         connection.close()
-    sim.advance_to(MINUTES[2] + timedelta(seconds=10))
-    for name in jobs:
+    sim.advance_to(MINUTES[2] + 10 * SECOND)
+    for name in names:
         assert [run.scheduled_for for run in sim.runs(name)] == MINUTES
         assert {run.outcome for run in sim.runs(name)} == {"succeeded"}
 
@@ -157,8 +150,8 @@ def test_a_disk_that_is_full_is_outlived(told: list[Event]) -> None:
 @pytest.mark.skipif(connection.vendor not in READ_ONLY, reason="it has another word for it")
 def test_a_database_that_is_read_only_for_a_minute_is_outlived(told: list[Event]) -> None:
     sim = Simulation(start=START)
-    sim.initialize([("t", "* 11 * * *", sim.job(), DELAY)])
-    sim.advance_to(MINUTES[0] + timedelta(seconds=30))
+    sim.initialize([task("t", AT_ELEVEN)])
+    sim.advance_to(MINUTES[0] + 30 * SECOND)
 
     def refuse_writes(sender: object, connection: Any, **_: object) -> None:
         with connection.cursor() as cursor:
@@ -167,7 +160,7 @@ def test_a_database_that_is_read_only_for_a_minute_is_outlived(told: list[Event]
     connection_created.connect(refuse_writes)
     connection.close()
     try:
-        sim.advance_to(MINUTES[1] + timedelta(seconds=10))
+        sim.advance_to(MINUTES[1] + 10 * SECOND)
         refused = [event.error for event in told if isinstance(event, PersistenceFailed)]
         assert refused
         assert all("read" in error and "only" in error for error in refused)
@@ -175,7 +168,7 @@ def test_a_database_that_is_read_only_for_a_minute_is_outlived(told: list[Event]
     finally:
         connection_created.disconnect(refuse_writes)
         connection.close()
-    sim.advance_to(MINUTES[2] + timedelta(seconds=10))
+    sim.advance_to(MINUTES[2] + 10 * SECOND)
     assert [run.scheduled_for for run in sim.runs("t")] == MINUTES
     assert check(sim.trace()) == []
 
@@ -188,5 +181,5 @@ def test_whichever_statement_is_refused_every_occurrence_runs_once(kind: str) ->
     assert counted.count > 15
     # Each kind at statements of its own; all of them together at every one.
     for at in range(list(REFUSALS).index(kind), counted.count, len(REFUSALS)):
-        _again()
+        SchedulerState.objects.all().delete()
         _require_all_in_order(_three_minutes(Fault(at, REFUSALS[kind])))

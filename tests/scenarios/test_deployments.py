@@ -24,9 +24,8 @@ from django_declarative_cron.models import (
 from django_declarative_cron.store import operator_actions
 from django_declarative_cron.testing import Simulation
 
-from .conftest import FIVE_MINUTES, HOURLY, Started, act, of, utc
-
-EVERY_MINUTE = "* * * * *"
+from .conftest import HALF_AN_HOUR, HOURLY, MINUTELY, Start, act, task
+from .observed import of, runs, starts, utc
 
 Pair = tuple[Simulation, Simulation]
 
@@ -49,32 +48,32 @@ def _identifiers(deployment: str) -> set[uuid.UUID]:
 
 
 @pytest.fixture
-def pair(simulation: Started) -> Callable[..., Pair]:
+def pair(start: Start) -> Callable[..., Pair]:
     """Two deployments on clocks of their own, each with one task of the same name."""
 
-    def start(at: str, cron: str = HOURLY, **job: Any) -> Pair:
-        ours, theirs = simulation(at), simulation(at, deployment="theirs")
-        for sim in (ours, theirs):
-            sim.initialize([("t", cron, sim.job(**job), FIVE_MINUTES)])
+    def begin(at: str, outcomes: str = "ok", lasts: timedelta = timedelta(0)) -> Pair:
+        names = ("default", "theirs")
+        ours, theirs = (
+            start(at, task("t", HOURLY, outcomes, lasts), deployment=name) for name in names
+        )
         return ours, theirs
 
-    return start
+    return begin
 
 
 @pytest.mark.requirement("001 Scheduler Identifier/1", "001 Scheduler Identifier/3")
-def test_the_identifier_is_made_once_and_stands_in_every_record(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    registrations = [("a", HOURLY, sim.job(["fail", "ok"]), FIVE_MINUTES)]
-    sim.initialize(registrations)
+def test_the_identifier_is_made_once_and_stands_in_every_record(start: Start) -> None:
+    failing = task("a", outcomes="fail ok")
+    sim = start("10:00", failing)
     identifier = SchedulerState.objects.get().identifier
-    sim.advance_to("2024-01-01T10:10:00Z")
-    sim.initialize([*registrations, ("b", EVERY_MINUTE, sim.job(), FIVE_MINUTES)])
+    sim.advance_to(utc("10:10"))
+    sim.initialize([failing, task("b", MINUTELY)])
     sim.stop()
-    sim.initialize([("b", HOURLY, sim.job(), FIVE_MINUTES)])
+    sim.initialize([task("b")])
     sim.crash()
-    sim.initialize(registrations)
+    sim.initialize([failing])
     sim.initialize([])
-    sim.initialize(registrations)
+    sim.initialize([failing])
     assert SchedulerState.objects.get().identifier == identifier
     assert _identifiers("default") == {identifier}
     for model in (ScheduledTask, TaskRun, SchedulerInstance):
@@ -84,20 +83,10 @@ def test_the_identifier_is_made_once_and_stands_in_every_record(simulation: Star
 
 
 @pytest.mark.requirement("001 Scheduler Identifier/2")
-def test_what_is_removed_is_told_with_the_identifier(
-    simulation: Started, told: list[Event]
-) -> None:
-    sim = simulation("10:00:00")
-    sim.initialize([("a", HOURLY, sim.job(), FIVE_MINUTES)])
-    sim.initialize([])
-    (orphaned,) = of(told, events.TaskOrphaned)
-    assert orphaned.scheduler_identifier == str(SchedulerState.objects.get().identifier)
-
-
 def test_deployments_have_identifiers_leaders_and_sets_of_their_own(
-    pair: Callable[..., Pair],
+    pair: Callable[..., Pair], told: list[Event]
 ) -> None:
-    pair("10:00:00")
+    sim, _ = pair("10:00")
     ours, theirs = SchedulerState.objects.order_by("deployment")
     assert (ours.deployment, theirs.deployment) == ("default", "theirs")
     assert ours.identifier != theirs.identifier
@@ -105,17 +94,20 @@ def test_deployments_have_identifiers_leaders_and_sets_of_their_own(
     assert ours.leader_id != theirs.leader_id
     assert _identifiers("default") == {ours.identifier}
     assert _identifiers("theirs") == {theirs.identifier}
+    sim.initialize([])
+    orphaned = of(told, events.TaskOrphaned)
+    assert [event.scheduler_identifier for event in orphaned] == [str(ours.identifier)]
 
 
 ACTS: dict[str, Callable[[Simulation], object]] = {
-    "a retry and a day of work": lambda sim: sim.advance_to("2024-01-01T14:00:00Z"),
+    "a retry and a day of work": lambda sim: sim.advance_to(utc("14:00")),
     "a stop": lambda sim: sim.stop(),
     "a crash": lambda sim: sim.crash(),
-    "a step back": lambda sim: sim.jump_to("2024-01-01T04:30:00Z"),
-    "a leap": lambda sim: sim.jump_to("2024-03-01T04:30:00Z"),
+    "a step back": lambda sim: sim.jump_to(utc("04:30")),
+    "a leap": lambda sim: sim.jump_to(utc("2024-03-01T04:30")),
     "removal": lambda sim: sim.initialize([]),
-    "an override": lambda sim: sim.initialize([("t", "5 * * * *", sim.job(), FIVE_MINUTES)]),
-    "another task": lambda sim: sim.initialize([("u", HOURLY, sim.job(), FIVE_MINUTES)]),
+    "an override": lambda sim: sim.initialize([task("t", "5 * * * *")]),
+    "another task": lambda sim: sim.initialize([task("u")]),
     "a mistake": lambda sim: _refused(sim, "no list"),
     "a pause": lambda sim: operator_actions.pause(["t"], act(sim)),
     "a request": lambda sim: (operator_actions.request_run(["t"], act(sim)), sim.poll()),
@@ -134,7 +126,7 @@ def _refused(sim: Simulation, mistake: Any) -> None:
 def test_nothing_that_happens_in_one_is_seen_in_the_other(
     pair: Callable[..., Pair], act: str
 ) -> None:
-    ours, _ = pair("10:00:00", outcomes=["fail"])
+    ours, _ = pair("10:00", "fail")
     before, mine = _everything("theirs"), _everything("default")
     ACTS[act](ours)
     assert _everything("theirs") == before
@@ -144,21 +136,21 @@ def test_nothing_that_happens_in_one_is_seen_in_the_other(
 def test_a_crash_in_one_interrupts_no_run_of_the_other(
     pair: Callable[..., Pair], told: list[Event]
 ) -> None:
-    ours, theirs = pair("10:00:00", duration=timedelta(minutes=30))
+    ours, theirs = pair("10:00", lasts=HALF_AN_HOUR)
     ours.crash()
-    theirs.advance_to("2024-01-01T10:10:00Z")
-    theirs.initialize([("u", HOURLY, theirs.job(), FIVE_MINUTES)])
-    assert [run.outcome for run in (*ours.runs("t"), *theirs.runs("t"))] == ["running"] * 2
-    ours.initialize([("t", HOURLY, ours.job(), FIVE_MINUTES)])
-    assert [run.outcome for run in ours.runs("t")] == ["interrupted", "succeeded"]
-    assert [run.outcome for run in theirs.runs("t")] == ["running"]
+    theirs.advance_to(utc("10:10"))
+    theirs.initialize([task("u")])
+    assert (runs(ours, "outcome"), runs(theirs, "outcome")) == (["running"], ["running"])
+    ours.initialize([task()])
+    assert runs(ours, "outcome") == ["interrupted", "succeeded"]
+    assert runs(theirs, "outcome") == ["running"]
     assert len(of(told, events.TaskRunInterrupted)) == 1
 
 
 def test_acts_reach_the_deployment_of_the_settings_only(
     pair: Callable[..., Pair], settings: Any
 ) -> None:
-    ours, theirs = pair("10:10:00")
+    ours, theirs = pair("10:10")
     assert operator_actions.pause(["t"], act(ours)) == ["t"]
     settings.DECLARATIVE_CRON = {"DEPLOYMENT": "theirs"}
     assert operator_actions.request_run(["t"], act(theirs)) == ["t"]
@@ -171,44 +163,40 @@ def test_acts_reach_the_deployment_of_the_settings_only(
 
 @pytest.mark.beyond_the_theory
 def test_a_pause_survives_removal_in_its_own_deployment_only(pair: Callable[..., Pair]) -> None:
-    ours, theirs = pair("10:10:00")
+    ours, theirs = pair("10:10")
     operator_actions.pause(["t"], act(ours))
     for sim in (ours, theirs):
         sim.initialize([])
-        sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
-        sim.advance_to("2024-01-01T11:00:00Z")
-    assert (len(ours.starts("t")), len(theirs.starts("t"))) == (0, 1)
+        sim.initialize([task()])
+        sim.advance_to(utc("11:00"))
+    assert (starts(ours), starts(theirs)) == ([], ["11:00"])
 
 
 def test_a_lost_row_is_missed_however_many_rows_the_others_have(
-    simulation: Started, told: list[Event]
+    start: Start, told: list[Event]
 ) -> None:
-    ours, theirs = simulation("10:10:00"), simulation("10:10:00", deployment="theirs")
-    ours.initialize([(n, HOURLY, ours.job(), FIVE_MINUTES) for n in ("a", "b")])
-    theirs.initialize([(n, HOURLY, theirs.job(), FIVE_MINUTES) for n in ("a", "b", "c", "d")])
+    ours = start("10:10", *map(task, "ab"))
+    start("10:10", *map(task, "abcd"), deployment="theirs")
     ScheduledTask.objects.filter(scheduler__deployment="default", name="a").delete()
     before = _everything("theirs")
-    ours.advance_to("2024-01-01T10:12:00Z")
+    ours.advance_to(utc("10:12"))
     assert ours.task("a").registered_at > utc("10:10")
     assert _everything("theirs") == before
     failed = of(told, events.PersistenceFailed)
     assert [event.error.rpartition(": ")[2] for event in failed] == ["missing 'a'"]
 
 
-def test_a_deployment_may_be_any_text(simulation: Started) -> None:
+def test_a_deployment_may_be_any_text(start: Start) -> None:
     deployments = ["a", "A", " a", "größe", "x" * 255]
     for name in deployments:
-        sim = simulation("10:00:00", deployment=name)
-        sim.initialize([("t", HOURLY, sim.job(), FIVE_MINUTES)])
-        assert len(sim.starts("t")) == 1
+        assert starts(start("10:00", task(), deployment=name)) == ["10:00"]
     assert SchedulerState.objects.count() == len(deployments)
 
 
 def test_two_processes_of_two_deployments_are_no_standbys_of_each_other(
     pair: Callable[..., Pair],
 ) -> None:
-    ours, theirs = pair("10:10:00")
+    ours, theirs = pair("10:10")
     ours.crash()
-    theirs.advance_to("2024-01-01T12:00:00Z")
-    assert ours.starts("t") == []
-    assert theirs.starts("t") == [utc("11:00"), utc("12:00")]
+    theirs.advance_to(utc("12:00"))
+    assert (starts(ours), starts(theirs)) == ([], ["11:00", "12:00"])

@@ -8,166 +8,121 @@ import pytest
 
 from django_declarative_cron.core import events
 from django_declarative_cron.core.events import Event
-from django_declarative_cron.models import ScheduledTask, SchedulerInstance, TaskRun
+from django_declarative_cron.models import (
+    ScheduledTask,
+    SchedulerInstance,
+    SchedulerState,
+    TaskRun,
+)
 from django_declarative_cron.store.status import shown_end, shown_outcome
 from django_declarative_cron.testing import SimulatedCrash, Simulation
 
-from .conftest import FIVE_MINUTES, Started, of, utc
+from .conftest import (
+    DAILY,
+    HALF_AN_HOUR,
+    HOUR,
+    SECOND,
+    Start,
+    governed,
+    job,
+    restart,
+    scheduler_of,
+    task,
+)
+from .observed import of, runs, starts, utc
 
-LONG = timedelta(minutes=30)
+LONG_AGO = utc("1500-01-01T00:00")
 
 
 @pytest.mark.requirement("001 Idempotency Guarantees/6")
 def test_in01_an_interrupted_run_restarts_once_at_the_next_initialisation(
-    simulation: Started, told: list[Event]
+    start: Start, told: list[Event]
 ) -> None:
-    sim = simulation("10:00:00")
-    job = sim.job(duration=LONG)
-    registrations = [("t", "0 10 * * *", job, FIVE_MINUTES)]
-    sim.initialize(registrations)
-    old = str(sim[0].scheduler.id)
-    sim.advance_to("2024-01-01T10:00:30Z")
+    once_long = job(lasts=HALF_AN_HOUR)
+    sim = start("10:00", task("t", DAILY, once_long))
+    old = str(scheduler_of(sim).id)
+    sim.advance_to(utc("10:00:30"))
     sim.crash()
     assert sim.task("t").last_attempt_at == utc("10:00")
-    sim.jump_to("2024-01-01T10:01:30Z")
-    job.duration = timedelta(0)
-    sim.initialize(registrations)
-    assert [(run.outcome, run.reason, run.attempt) for run in sim.runs("t")] == [
-        ("interrupted", "boot", 1),
-        ("succeeded", "orphaned", 2),
+    once_long.duration = timedelta(0)
+    restart(sim, task("t", DAILY, once_long), at="10:01:30")
+    assert runs(sim, "outcome reason attempt started_at") == [
+        ("interrupted", "boot", 1, "10:00"),
+        ("succeeded", "orphaned", 2, "10:01:30"),
     ]
-    assert sim.starts("t") == [utc("10:00"), utc("10:01:30")]
     (event,) = of(told, events.TaskRunInterrupted)
     assert (event.level, event.task_name) == ("INFO", "t")
-    assert (event.old_instance, event.new_instance) == (old, str(sim[0].scheduler.id))
-    sim.advance_to("2024-01-01T23:00:00Z", at_least_every=timedelta(hours=1))
+    assert (event.old_instance, event.new_instance) == (old, str(scheduler_of(sim).id))
+    sim.advance_to(utc("23:00"), at_least_every=HOUR)
     assert len(sim.starts("t")) == 2
 
 
-def test_in03_only_the_interrupted_restart_whoever_ran_them(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    slow, idle = sim.job(duration=LONG), sim.job()
-    registrations = [
-        ("a", "0 10 * * *", slow, FIVE_MINUTES),
-        ("b", "5 10 * * *", slow, FIVE_MINUTES),
-        ("idle", "0 23 * * *", idle, FIVE_MINUTES),
-    ]
-    sim.initialize(registrations)
-    sim.advance_to("2024-01-01T10:05:10Z")
+def test_in03_in07_in09_only_what_was_interrupted_and_is_still_declared_restarts(
+    start: Start, told: list[Event]
+) -> None:
+    slow = job(lasts=HALF_AN_HOUR)
+    kept = [task("a", DAILY, slow), task("b", "5 10 * * *", slow), task("idle", "0 23 * * *")]
+    sim = start("10:00", *kept, task("gone", DAILY, slow), task("changed", DAILY))
+    sim.advance_to(utc("10:05:10"))
     TaskRun.objects.filter(task_name="a").update(instance=_another_process(sim.task("a")))
-    sim.crash()
-    sim.jump_to("2024-01-01T10:06:00Z")
-    sim.initialize(registrations)
-    assert len(sim.starts("a")) == len(sim.starts("b")) == 2
-    assert sim.starts("idle") == []
+    restart(sim, *kept, task("changed", "0 5 * * *"), at="10:06")
+    assert [len(sim.starts(name)) for name in ("a", "b", "idle", "changed")] == [2, 2, 0, 1]
+    assert not ScheduledTask.objects.filter(name="gone").exists()
+    assert runs(sim, "outcome", "gone") == ["interrupted"]
+    assert [event.task_name for event in of(told, events.TaskOverridden)] == ["changed"]
 
 
-def _another_process(task: ScheduledTask) -> SchedulerInstance:
+def _another_process(row: ScheduledTask) -> SchedulerInstance:
     return SchedulerInstance.objects.create(
-        scheduler=task.scheduler,
+        scheduler=row.scheduler,
         host="elsewhere",
         pid=1,
-        started_at=utc("1500-01-01T00:00"),
-        heartbeat_at=utc("1500-01-01T00:00"),
+        started_at=LONG_AGO,
+        heartbeat_at=LONG_AGO,
     )
 
 
-def test_in05_an_override_forgets_the_interruption(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    sim.initialize([("t", "0 10 * * *", sim.job(duration=LONG), FIVE_MINUTES)])
-    sim.advance_to("2024-01-01T10:00:30Z")
-    sim.crash()
-    sim.jump_to("2024-01-01T10:05:00Z")
-    sim.initialize([("t", "0 11 * * *", sim.job(), FIVE_MINUTES)])
-    assert len(sim.starts("t")) == 1
-    assert sim.runs("t")[0].outcome == "interrupted"
-    sim.advance_to("2024-01-01T11:00:00Z")
-    assert sim.starts("t")[1:] == [utc("11:00")]
-
-
-def test_an_interrupted_run_ends_for_people_at_the_last_sign_of_life(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    sim.initialize([("t", "0 10 * * *", sim.job(duration=LONG), FIVE_MINUTES)])
-    sim.advance_to("2024-01-01T10:00:30Z")
+def test_in05_an_override_forgets_the_interruption_which_ended_at_the_last_sign_of_life(
+    start: Start,
+) -> None:
+    sim = start("10:00", task("t", DAILY, lasts=HALF_AN_HOUR))
+    sim.advance_to(utc("10:00:30"))
     heard = SchedulerInstance.objects.get().heartbeat_at
     sim.crash()
-    sim.jump_to("2024-01-01T10:05:00Z")
+    sim.jump_to(utc("10:05"))
     [run] = TaskRun.objects.select_related("instance")
     assert shown_outcome(run, sim.now) == "interrupted"
     assert shown_end(run, sim.now) == heard < sim.now
-    sim.initialize([("t", "0 11 * * *", sim.job(), FIVE_MINUTES)])
+    sim.initialize([task("t", "0 11 * * *")])
     run.refresh_from_db()
     assert run.finished_at >= utc("10:05")
     assert shown_end(run, sim.now) == heard
+    assert runs(sim, "outcome") == ["interrupted"]
+    sim.advance_to(utc("11:00"))
+    assert starts(sim)[1:] == ["11:00"]
 
 
 def test_an_override_in_a_minute_it_names_does_not_wait_for_a_run_of_the_dead(
-    simulation: Started,
+    start: Start,
 ) -> None:
-    sim = simulation("10:00:00")
-    job = sim.job(duration=LONG)
-    sim.initialize([("t", "0 10 * * *", job, FIVE_MINUTES)])
-    sim.advance_to("2024-01-01T10:00:30Z")
-    sim.crash()
-    job.duration = timedelta(0)
-    sim.initialize([("t", "0 10,11 * * *", job, FIVE_MINUTES)])
-    assert [(run.outcome, run.reason) for run in sim.runs("t")] == [
-        ("interrupted", "boot"),
-        ("succeeded", "boot"),
-    ]
-
-
-def test_in07_an_interruption_and_an_override_do_not_touch_each_other(
-    simulation: Started, told: list[Event]
-) -> None:
-    sim = simulation("00:00:00")
-    job = sim.job(duration=LONG)
-    sim.initialize(
-        [("t1", "0 0 * * *", job, FIVE_MINUTES), ("t2", "0 0 * * *", sim.job(), FIVE_MINUTES)]
-    )
-    sim.advance_to("2024-01-01T00:01:00Z")
-    sim.crash()
-    sim.jump_to("2024-01-01T00:10:00Z")
-    job.duration = timedelta(0)
-    sim.initialize(
-        [("t1", "0 0 * * *", job, FIVE_MINUTES), ("t2", "0 5 * * *", sim.job(), FIVE_MINUTES)]
-    )
-    assert (len(sim.starts("t1")), len(sim.starts("t2"))) == (2, 1)
-    kinds = [type(event) for event in told]
-    assert events.TaskRunInterrupted in kinds
-    assert events.TaskOverridden in kinds
-
-
-def test_in09_an_interrupted_task_that_is_no_longer_declared_is_no_error(
-    simulation: Started,
-) -> None:
-    sim = simulation("10:00:00")
-    kept = ("kept", "0 10 * * *", sim.job(), FIVE_MINUTES)
-    sim.initialize([("gone", "0 10 * * *", sim.job(duration=LONG), FIVE_MINUTES), kept])
-    sim.advance_to("2024-01-01T10:00:30Z")
-    sim.crash()
-    sim.initialize([kept])
-    assert not ScheduledTask.objects.filter(name="gone").exists()
-    assert [run.outcome for run in sim.runs("gone")] == ["interrupted"]
-    assert len(sim.starts("kept")) == 1
+    sim = start("10:00", task("t", DAILY, lasts=HALF_AN_HOUR))
+    sim.advance_to(utc("10:00:30"))
+    restart(sim, task("t", "0 10,11 * * *"))
+    assert runs(sim, "outcome reason") == [("interrupted", "boot"), ("succeeded", "boot")]
 
 
 @pytest.mark.requirement("001 Idempotency Guarantees/6")
-def test_in12_an_interrupted_retry_restarts_once_and_goes_on_as_usual(
-    simulation: Started,
-) -> None:
-    sim = simulation("10:00:00")
-    job = sim.job(["fail", "ok"])
-    registrations = [("t", "0 10 * * *", job, FIVE_MINUTES)]
-    sim.initialize(registrations)
-    job.duration = LONG
-    sim.advance_to("2024-01-01T10:05:30Z")
+def test_in12_an_interrupted_retry_restarts_once_and_goes_on_as_usual(start: Start) -> None:
+    once = job("fail ok")
+    registration = task("t", DAILY, once)
+    sim = start("10:00", registration)
+    once.duration = HALF_AN_HOUR
+    sim.advance_to(utc("10:05:30"))
     sim.crash()
-    job.duration = timedelta(0)
-    sim.jump_to("2024-01-01T10:07:00Z")
-    sim.initialize(registrations)
-    sim.advance_to("2024-01-02T10:00:00Z", at_least_every=timedelta(hours=1))
-    assert [(r.outcome, r.attempt) for r in sim.runs("t")] == [
+    once.duration = timedelta(0)
+    restart(sim, registration, at="10:07")
+    sim.advance_to(utc("2024-01-02T10:00"), at_least_every=HOUR)
+    assert runs(sim, "outcome attempt") == [
         ("failed", 1),
         ("interrupted", 2),
         ("succeeded", 3),
@@ -175,181 +130,143 @@ def test_in12_an_interrupted_retry_restarts_once_and_goes_on_as_usual(
     ]
 
 
-def test_in15_a_graceful_stop_leaves_nothing_to_restart(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    registrations = [("t", "0 10 * * *", sim.job(duration=timedelta(seconds=20)), FIVE_MINUTES)]
-    sim.initialize(registrations)
+def test_in15_a_graceful_stop_leaves_nothing_to_restart(start: Start) -> None:
+    registration = task("t", DAILY, lasts=20 * SECOND)
+    sim = start("10:00", registration)
     sim.stop()
-    assert sim.runs("t")[0].outcome == "succeeded"
-    sim.initialize(registrations)
-    sim.advance_to("2024-01-01T11:00:00Z")
-    assert len(sim.starts("t")) == 1
+    sim.initialize([registration])
+    sim.advance_to(utc("11:00"))
+    assert runs(sim, "outcome") == ["succeeded"]
 
 
-def test_a_restart_consumes_a_missed_occurrence_too(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    job = sim.job(duration=LONG)
-    registrations = [("t", "0 * * * *", job, FIVE_MINUTES)]
-    sim.initialize(registrations)
-    sim.advance_to("2024-01-01T10:10:00Z")
-    sim.crash()
-    sim.jump_to("2024-01-01T12:30:00Z")
-    job.duration = timedelta(0)
-    sim.initialize(registrations)
-    restarted = sim.runs("t")[-1]
-    assert (restarted.reason, restarted.scheduled_for) == ("orphaned", utc("12:00"))
-    assert [(r.outcome, r.count) for r in sim.runs("t")] == [
-        ("interrupted", 1),
-        ("missed", 1),
-        ("succeeded", 1),
+def test_a_restart_consumes_a_missed_occurrence_too(start: Start) -> None:
+    sim = start("10:00", task(lasts=HALF_AN_HOUR))
+    sim.advance_to(utc("10:10"))
+    restart(sim, task(), at="12:30")
+    assert runs(sim, "outcome reason count scheduled_for") == [
+        ("interrupted", "boot", 1, "10:00"),
+        ("missed", "no_scheduler", 1, "11:00"),
+        ("succeeded", "orphaned", 1, "12:00"),
     ]
 
 
-@pytest.mark.requirement("001 Parallel Execution/3")
-def test_a_run_of_a_process_that_still_lives_is_never_started_elsewhere(
-    simulation: Started,
+@pytest.mark.parametrize("catch_up_window", [None, 0], ids=["catches up", "never catches up"])
+@pytest.mark.parametrize("moment", ["before the call", "in the callback", "before the result"])
+def test_p32_p102_a_kill_at_any_moment_leaves_a_task_that_runs_again(
+    start: Start, monkeypatch: pytest.MonkeyPatch, moment: str, catch_up_window: int | None
 ) -> None:
-    sim = simulation("10:00:00", instances=2)
-    job = sim.job(duration=LONG)
-    registrations = [("t", "0,5 10 * * *", job, FIVE_MINUTES)]
-    sim.initialize(registrations)
-    sim.advance_to("2024-01-01T10:10:00Z")
-    assert len(sim.starts("t")) == 1
+    outcomes = [SimulatedCrash(), "ok"] if moment == "in the callback" else "ok"
+    registration = governed("t", "1 * * * *", outcomes, catch_up_window=catch_up_window)
+    sim = start("10:00:30", registration)
+    place = {
+        "before the call": "runtime.executor.Executor.call",
+        "before the result": "store.results._record",
+    }
+
+    def gone(*_: object) -> None:
+        raise SimulatedCrash
+
+    with monkeypatch.context() as patch:
+        if moment in place:
+            patch.setattr(f"django_declarative_cron.{place[moment]}", gone)
+        sim.advance_to(utc("10:01"))
+    assert sim[0].scheduler is None
+    # The trace has no end of a run that nobody saw, and no start of one that was not called.
+    seen = [] if moment == "before the call" else ["RS"]
+    assert [each["event"] for each in sim.trace()] == ["IS", "IEs", *seen, "Crash", "Tick"]
+    sim.advance_to(utc("10:40"))
+    sim.initialize([registration])
+    sim.advance_to(utc("11:01"))
+    assert runs(sim, "outcome scheduled_for attempt") == [
+        ("interrupted", "10:01", 1),
+        ("succeeded", "10:01", 2),
+        ("succeeded", "11:01", 1),
+    ]
 
 
 @pytest.mark.requirement("004 S4")
 @pytest.mark.beyond_the_theory
-def test_a_late_result_never_overwrites_what_came_after(
-    simulation: Started, told: list[Event]
-) -> None:
-    sim = simulation("10:00:00", instances=2)
-    job = sim.job(duration=LONG)
-    registrations = [("t", "0 10 * * *", job, FIVE_MINUTES)]
-    sim.initialize(registrations)
-    SchedulerInstance.objects.filter(id=sim[0].scheduler.id).update(
-        heartbeat_at=utc("1500-01-01T00:00")
-    )
-    sim.task("t").scheduler.__class__.objects.update(leader=None, lease_expires_at=None)
-    job.outcomes = ["ok", "fail"]
+def test_a_late_result_never_overwrites_what_came_after(start: Start, told: list[Event]) -> None:
+    long = job("ok fail", HALF_AN_HOUR)
+    sim = start("10:00", task("t", DAILY, long), instances=2)
+    SchedulerInstance.objects.filter(id=scheduler_of(sim).id).update(heartbeat_at=LONG_AGO)
+    SchedulerState.objects.update(leader=None, lease_expires_at=None)
     sim[1].poll()
-    assert [run.outcome for run in sim.runs("t")] == ["interrupted", "running"]
-    sim.advance_to("2024-01-01T10:45:00Z")
-    assert [run.outcome for run in sim.runs("t")] == ["interrupted", "failed", "running"]
+    assert runs(sim, "outcome") == ["interrupted", "running"]
+    sim.advance_to(utc("10:45"))
+    assert runs(sim, "outcome") == ["interrupted", "failed", "running"]
     assert sim.task("t").last_success_at is None
-    assert [type(e).__name__ for e in told].count("TaskRunResultDiscarded") == 1
-
-
-@pytest.mark.requirement("001 Real-time bounds/4", "002 CRON-S05")
-def test_a_standby_that_saw_work_overdue_takes_over_when_the_leader_is_gone(
-    simulation: Started,
-) -> None:
-    sim = simulation("10:00:00", instances=2)
-    sim.initialize([("t", "0 * * * *", sim.job(), FIVE_MINUTES)])
-    sim.clock.advance(utc("11:00"))
-    sim[1].poll()
-    sim[1].poll()
-    assert sim.starts("t") == [utc("10:00")]
-    sim[0].crash()
-    sim[1].poll()
-    assert sim.starts("t") == [utc("10:00"), utc("11:00")]
+    assert [type(event) for event in told].count(events.TaskRunResultDiscarded) == 1
 
 
 # --- a task that ends its process each time keeps nobody else from running (P32, P54) ---
 
-HOUR = timedelta(hours=1)
 
-
-def _again(sim: Simulation, registrations: list[object], seconds: int) -> None:
+def _again(sim: Simulation, tasks: list[object], seconds: int, times: int = 1) -> None:
     """Let a supervisor start the scheduler again."""
-    sim.clock.advance(sim.now + timedelta(seconds=seconds))
-    sim.initialize(registrations)
+    for _ in range(times):
+        sim.clock.advance(sim.now + timedelta(seconds=seconds))
+        sim.initialize(tasks)
 
 
-def _outcomes(sim: Simulation, name: str) -> list[str]:
-    return [run.outcome for run in sim.runs(name)]
-
-
-def test_the_third_end_in_a_row_is_told_once_and_counted(
-    simulation: Started, told: list[Event]
-) -> None:
-    sim = simulation("10:00:00")
-    ends = [SimulatedCrash()] * 5
-    set_: list[object] = [("k", "0 10 * * *", sim.job([*ends, "ok"]), FIVE_MINUTES)]
-    sim.initialize(set_)
+def test_the_third_end_in_a_row_is_told_once_and_counted(start: Start, told: list[Event]) -> None:
+    tasks: list[object] = [task("k", DAILY, [*[SimulatedCrash()] * 5, "ok"])]
+    sim = start("10:00", *tasks)
     counted = []
     for _ in range(5):
-        _again(sim, set_, 5)
+        _again(sim, tasks, 5)
         counted.append(sim.task("k").interruptions)
     assert counted == [1, 2, 3, 4, 0]
-    assert _outcomes(sim, "k") == [*["interrupted"] * 5, "succeeded"]
+    assert runs(sim, "outcome", "k") == [*["interrupted"] * 5, "succeeded"]
     (once,) = of(told, events.TaskRepeatedlyInterrupted)
     assert (once.task_name, once.interruptions) == ("k", 3)
 
 
-def test_a_failure_ends_the_suspicion_too(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    set_: list[object] = [("k", "0 10 * * *", sim.job([*[SimulatedCrash()] * 3, "fail"]), HOUR)]
-    sim.initialize(set_)
-    for _ in range(3):
-        _again(sim, set_, 5)
-    assert (_outcomes(sim, "k")[-1], sim.task("k").interruptions) == ("failed", 0)
+def test_a_failure_ends_the_suspicion_too(start: Start) -> None:
+    tasks: list[object] = [task("k", DAILY, [*[SimulatedCrash()] * 3, "fail"], delay=HOUR)]
+    sim = start("10:00", *tasks)
+    _again(sim, tasks, 5, times=3)
+    assert (runs(sim, "outcome", "k")[-1], sim.task("k").interruptions) == ("failed", 0)
 
 
-def _killed_four_times(sim: Simulation, duration: timedelta) -> None:
-    """Let one task end its process again and again before another one is due."""
-    set_: list[object] = [
-        ("killer", "0 10 * * *", sim.job([*[SimulatedCrash()] * 4, "ok"]), FIVE_MINUTES),
-        ("other", "1 10 * * *", sim.job(duration=duration), FIVE_MINUTES),
-    ]
-    sim.initialize(set_)
-    for _ in range(3):
-        _again(sim, set_, 1)
-    assert _outcomes(sim, "killer")[:3] == ["interrupted"] * 3
-    _again(sim, set_, 57)
-    assert sim.now == utc("10:01:00")
-
-
-def test_a_suspicious_task_starts_when_the_others_have_ended(simulation: Started) -> None:
+@pytest.mark.parametrize(
+    ("lasts", "waits", "starts_at"),
+    [(20 * SECOND, "10:01:19", "10:01:20"), (HOUR, "10:01:29", "10:01:30")],
+    ids=["until the others have ended", "but not for ever"],
+)
+def test_a_suspicious_task_waits(
+    start: Start, lasts: timedelta, waits: str, starts_at: str
+) -> None:
     """Without that nobody whose run takes a while would ever get to its end."""
-    sim = simulation("10:00:00")
-    _killed_four_times(sim, timedelta(seconds=20))
-    sim.advance_to("2024-01-01T10:01:19Z", at_least_every=timedelta(seconds=1))
-    assert (_outcomes(sim, "other"), _outcomes(sim, "killer")) == (
-        ["running"],
-        ["interrupted"] * 4,
-    )
-    sim.advance_to("2024-01-01T10:01:22Z", at_least_every=timedelta(seconds=1))
-    assert (_outcomes(sim, "other"), _outcomes(sim, "killer")) == (
-        ["succeeded"],
-        [*["interrupted"] * 4, "succeeded"],
-    )
-
-
-def test_a_suspicious_task_does_not_wait_for_ever(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    _killed_four_times(sim, HOUR)
-    sim.advance_to("2024-01-01T10:02:00Z", at_least_every=timedelta(seconds=1))
-    assert _outcomes(sim, "other") == ["running"]
-    assert _outcomes(sim, "killer") == [*["interrupted"] * 4, "succeeded"]
-    waited = (sim.starts("killer")[-1] - utc("10:01:00")).total_seconds()
-    assert 30 <= waited <= 32
-
-
-def test_of_several_the_least_suspicious_clears_itself_first(simulation: Started) -> None:
-    sim = simulation("10:00:00")
-    killer = sim.job([*[SimulatedCrash()] * 5, "ok"])
-    near = sim.job(duration=timedelta(seconds=2))
-    set_: list[object] = [
-        ("killer", "0 10 * * *", killer, FIVE_MINUTES),
-        ("near", "0 10 * * *", near, FIVE_MINUTES),
+    tasks: list[object] = [
+        task("killer", DAILY, [*[SimulatedCrash()] * 4, "ok"]),
+        task("other", "1 10 * * *", lasts=lasts),
     ]
-    sim.initialize(set_)
-    for _ in range(2):
-        _again(sim, set_, 1)
+    sim = start("10:00", *tasks)
+    _again(sim, tasks, 1, times=3)
+    assert runs(sim, "outcome", "killer")[:3] == ["interrupted"] * 3
+    _again(sim, tasks, 57)
+    assert sim.now == utc("10:01")
+    sim.advance_to(utc(waits), at_least_every=SECOND)
+    assert runs(sim, "outcome", "killer") == ["interrupted"] * 4
+    assert runs(sim, "outcome", "other") == ["running"]
+    sim.advance_to(utc("10:02"), at_least_every=SECOND)
+    assert runs(sim, "outcome", "killer") == [*["interrupted"] * 4, "succeeded"]
+    assert runs(sim, "outcome", "other") == ["running" if lasts == HOUR else "succeeded"]
+    assert starts(sim, "killer")[-1] == starts_at
+
+
+def test_of_several_the_least_suspicious_clears_itself_first(start: Start) -> None:
+    tasks: list[object] = [
+        task("killer", DAILY, [*[SimulatedCrash()] * 5, "ok"]),
+        task("near", DAILY, lasts=2 * SECOND),
+    ]
+    sim = start("10:00", *tasks)
+    _again(sim, tasks, 1, times=2)
     sim.crash()
     for _ in range(2):
-        _again(sim, set_, 1)
-        sim.advance_to(sim.now + timedelta(seconds=4))
-    assert _outcomes(sim, "near")[-1] == "succeeded"
+        _again(sim, tasks, 1)
+        sim.advance_to(sim.now + 4 * SECOND)
+    assert runs(sim, "outcome", "near")[-1] == "succeeded"
     assert sim.task("near").interruptions == 0
     assert utc("10:00:20") > sim.now

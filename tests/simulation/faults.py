@@ -22,7 +22,6 @@ class HotLoopError(AssertionError):
 
 
 def writes(text: str) -> bool:
-    """Tell whether a statement writes anything."""
     return _WRITES.match(text) is not None
 
 

@@ -1,14 +1,85 @@
-"""What a story knows besides the rows: kept by whoever plays it, for the invariants."""
+"""What the invariants read: the rows at one instant, and what a story knows besides them."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django_declarative_cron.core import events
+from django_declarative_cron.core.schedule import Schedule
+from django_declarative_cron.cron import parse
+from django_declarative_cron.models import (
+    ScheduledTask,
+    SchedulerState,
+    TaskRun,
+)
 from django_declarative_cron.testing import Record
+
+Row = dict[str, Any]
+
+RUNNING = "running"
+DID_NOT_RUN = ("skipped", "missed")
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """All rows at one instant: tasks by name, runs oldest first, also those that did not run."""
+
+    now: datetime
+    states: list[Row]
+    tasks: dict[str, Row]
+    runs: list[Row]
+
+    @classmethod
+    def taken(cls, now: datetime) -> Snapshot:
+        return cls(
+            now,
+            list(SchedulerState.objects.values()),
+            {row["name"]: row for row in ScheduledTask.objects.values()},
+            list(TaskRun.objects.order_by("id").values()),
+        )
+
+    def started(self, name: str, epochs: Iterable[int] | None = None) -> list[Row]:
+        """Give the rows of a task's runs, oldest first."""
+        wanted = None if epochs is None else set(epochs)
+        return [
+            run
+            for run in self.runs
+            if run["task_name"] == name
+            and run["outcome"] not in DID_NOT_RUN
+            and (wanted is None or run["epoch"] in wanted)
+        ]
+
+    def unserved(self, name: str, epoch: int) -> list[Row]:
+        """Give the rows of what did not run, oldest first."""
+        return [
+            run
+            for run in self.runs
+            if run["task_name"] == name and run["outcome"] in DID_NOT_RUN and run["epoch"] == epoch
+        ]
+
+
+def schedule_of(task: Row) -> Schedule:
+    """Give the schedule of a task's row, read anew from its declaration."""
+    keys = task["declaration"]
+    return Schedule(
+        parse(task["cron"]), ZoneInfo(task["timezone"]), gap=keys["gap"], fold=keys["fold"]
+    )
+
+
+def mark_of(task: Row) -> datetime:
+    """Give the instant up to which a task's row says that all is accounted for."""
+    return max(task["registered_at"], task["discharged_at"] or task["registered_at"])
+
+
+def delay_of(task: Row) -> timedelta:
+    """Give how long after a failure a task's row lets it try again (RT-14)."""
+    return task["retry_delay"] or timedelta(seconds=1)
+
 
 Call = tuple[str, datetime, int, str]
 """A call of a callback: task name, start, attempt, reason."""
@@ -16,13 +87,7 @@ Call = tuple[str, datetime, int, str]
 
 @dataclass(slots=True)
 class Pause:
-    """A pause of a person.
-
-    Args:
-        since: its start.
-        until: its end; ``None`` while there is none.
-        is_resumed: a person ended it.
-    """
+    """A pause of a person; ``until`` is ``None`` while it has no end."""
 
     since: datetime
     until: datetime | None = None
@@ -62,7 +127,6 @@ class Ledger:
     resets: dict[str, datetime] = field(default_factory=dict)
 
     def note_call(self, call: Call) -> None:
-        """Take note of a callback that was called."""
         self.calls[call] += 1
 
     def note_reset(self, event: events.TaskHighWaterMarkReset, **_: object) -> None:
@@ -77,7 +141,6 @@ class Ledger:
         pauses[-1].until = until
 
     def note_resume(self, name: str, at: datetime) -> None:
-        """Take note of the end of a pause."""
         for pause in self.pauses.get(name, [])[-1:]:
             if pause.until is None or pause.until > at:
                 pause.until, pause.is_resumed = at, True

@@ -28,10 +28,8 @@ from django_declarative_cron.testing.simulation import Instance
 from . import invariants
 from .faults import Faults, Of
 from .judging import judged, judged_rows
-from .ledger import Ledger
-from .played import Played, Wrong
-from .rows import Snapshot
-from .steps import Step, Story
+from .ledger import Ledger, Snapshot
+from .steps import Played, Step, Story, Wrong
 
 _SECOND = timedelta(seconds=1)
 _OFTEN = timedelta(minutes=10)
@@ -58,7 +56,6 @@ class Job:
     duration: timedelta = timedelta(0)
 
     def __call__(self, run: Run) -> None:
-        """Begin one run; raise what its outcome says."""
         outcome, seconds = self.plan[self.calls % len(self.plan)]
         self.calls += 1
         self.duration = timedelta(seconds=seconds)
@@ -110,7 +107,6 @@ class _Player:
     # --- the whole story ---
 
     def play(self) -> None:
-        """Take every step, look at the rows after each; judge the whole."""
         for number, step in enumerate(self.story.steps):
             self.faults.begin_step()
             goes_on = self._take(step)
@@ -132,7 +128,7 @@ class _Player:
         """Take one step; tell whether the story can go on."""
         before = self.sim.now
         try:
-            _STEPS[step[0]](self, *step[1:])
+            getattr(self, f"do_{step[0].replace(' ', '_')}")(*step[1:])
         except StoryEndsError:
             return False
         except (ScheduleTaskError, StopSchedulerError) as error:
@@ -179,7 +175,7 @@ class _Player:
         for instance in self._each():
             instance.recover()
         lease = timedelta(seconds=self.story.lease or 0)
-        self._advance((_AT_REST + 2 * lease).total_seconds())
+        self.do_advance((_AT_REST + 2 * lease).total_seconds())
         self._look(None)
         working = [each.scheduler for each in self._each() if each.is_active and each.scheduler]
         # Without any task an instance does not poll, so it sees nothing either.
@@ -212,16 +208,16 @@ class _Player:
     def _one(self, index: int) -> Instance:
         return self.sim[index % self.story.instances]
 
-    def _deploy(self, registrations: tuple[Any, ...]) -> None:
+    def do_deploy(self, registrations: tuple[Any, ...]) -> None:
         for instance in self._each():
-            self._init(instance.index, registrations)
+            self.do_init(instance.index, registrations)
 
-    def _init(self, index: int, registrations: tuple[Any, ...]) -> None:
+    def do_init(self, index: int, registrations: tuple[Any, ...]) -> None:
         instance = self._one(index)
         if not instance.is_hanging:
             instance.initialize([self._entry(*each) for each in registrations])
 
-    def _mistake(self, index: int, registrations: tuple[Any, ...]) -> None:
+    def do_mistake(self, index: int, registrations: tuple[Any, ...]) -> None:
         instance = self._one(index)
         if instance.is_hanging:
             return
@@ -249,18 +245,18 @@ class _Player:
     def _job(self, name: str) -> Job:
         return self._jobs.setdefault(name, Job(self.ledger.note_call))
 
-    def _plan(self, name: str, plan: tuple[tuple[str, float], ...]) -> None:
+    def do_job(self, name: str, plan: tuple[tuple[str, float], ...]) -> None:
         self._job(name).plan = plan
 
-    def _advance(self, seconds: float) -> None:
+    def do_advance(self, seconds: float) -> None:
         pace = self.sim.pace_of_heartbeats or (_SELDOM if self.story.instances == 1 else _OFTEN)
         self.sim.advance_to(self.sim.now + timedelta(seconds=seconds), at_least_every=pace)
 
-    def _jump(self, seconds: float) -> None:
+    def do_jump(self, seconds: float) -> None:
         self.ledger.stepped_back |= seconds < 0
         self.sim.jump_to(self.sim.now + timedelta(seconds=seconds))
 
-    def _stop(self, index: int) -> None:
+    def do_stop(self, index: int) -> None:
         instance = self._one(index)
         if not instance.is_active or instance.scheduler is None:
             return
@@ -272,21 +268,21 @@ class _Player:
             # Nobody else can lead any more where leases do not end.
             raise StoryEndsError
 
-    def _crash(self, index: int) -> None:
+    def do_crash(self, index: int) -> None:
         with self.faults.lifted():
             self._one(index).crash()
 
-    def _hang(self, index: int) -> None:
+    def do_hang(self, index: int) -> None:
         if self.story.lease is not None and self._one(index).is_active:
             self._one(index).hang()
 
-    def _recover(self, index: int) -> None:
+    def do_recover(self, index: int) -> None:
         self._one(index).recover()
 
-    def _crash_at(self, statement: int, of: Of) -> None:
+    def do_crash_at(self, statement: int, of: Of) -> None:
         self.faults.crash_at(statement, of)
 
-    def _refuse(self, statement: int, of: Of, times: int) -> None:
+    def do_refuse(self, statement: int, of: Of, times: int) -> None:
         self.faults.refuse(statement, of, times)
 
     # --- what people do ---
@@ -294,48 +290,28 @@ class _Player:
     @contextmanager
     def _person(self) -> Iterator[operator_actions.Act]:
         """Let a person act a second later; nobody's faults are theirs."""
-        self._advance(1)
+        self.do_advance(1)
         with self.faults.lifted():
             yield operator_actions.Act(author="somebody", at=self.sim.now)
         self.sim.stir()
 
-    def _pause(self, name: str, seconds: float | None) -> None:
+    def do_pause(self, name: str, seconds: float | None) -> None:
         with self._person() as act:
             until = None if seconds is None else act.at + timedelta(seconds=seconds)
             for paused in operator_actions.pause([name], act, until=until):
                 self.ledger.note_pause(paused, act.at, until)
 
-    def _resume(self, name: str) -> None:
+    def do_resume(self, name: str) -> None:
         with self._person() as act:
             for resumed in operator_actions.resume([name], act):
                 self.ledger.note_resume(resumed, act.at)
 
-    def _run(self, name: str) -> None:
+    def do_run(self, name: str) -> None:
         with self._person() as act:
             operator_actions.request_run([name], act)
 
-    def _clear_retry(self, name: str) -> None:
+    def do_clear(self, name: str) -> None:
         with self._person() as act:
             for cleared in operator_actions.clear_retry([name], act):
                 newest = TaskRun.objects.filter(task_name=name).latest("id")
                 self.ledger.cleared[cleared] = newest.pk
-
-
-_STEPS: Mapping[str, Callable[..., None]] = {
-    "deploy": _Player._deploy,
-    "init": _Player._init,
-    "mistake": _Player._mistake,
-    "advance": _Player._advance,
-    "jump": _Player._jump,
-    "stop": _Player._stop,
-    "crash": _Player._crash,
-    "hang": _Player._hang,
-    "recover": _Player._recover,
-    "crash at": _Player._crash_at,
-    "refuse": _Player._refuse,
-    "job": _Player._plan,
-    "pause": _Player._pause,
-    "resume": _Player._resume,
-    "run": _Player._run,
-    "clear": _Player._clear_retry,
-}

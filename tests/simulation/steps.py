@@ -1,4 +1,4 @@
-"""What a simulated story is made of: plain values, so that it prints and shrinks.
+"""What a simulated story is made of, and what came of it: plain values, which print and shrink.
 
 ======================================== =========================================================
 step                                     what happens
@@ -29,7 +29,8 @@ any more does nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, Literal
 
 Step = tuple[Any, ...]
@@ -59,7 +60,6 @@ class Story:
     steps: tuple[Step, ...]
 
     def having(self, steps: tuple[Step, ...]) -> Story:
-        """Give the same story with other steps."""
         return replace(self, steps=steps)
 
     def __str__(self) -> str:
@@ -69,3 +69,29 @@ class Story:
             f"Story(\n    {head}, instances={self.instances}, lease={self.lease},\n"
             f"    steps=(\n{lines}    ),\n)"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """A broken axiom or invariant; ``step`` is ``None`` where the whole trace was judged."""
+
+    rule: str
+    text: str
+    step: int | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.step is None else f" (after step {self.step})"
+        return f"{self.rule}{where}: {self.text}"
+
+
+@dataclass(slots=True)
+class Played:
+    """What came of a story: what is wrong, calls of callbacks, virtual time."""
+
+    wrong: list[Wrong] = field(default_factory=list)
+    starts: int = 0
+    passed: timedelta = timedelta(0)
+
+    @property
+    def rules(self) -> set[str]:
+        return {each.rule for each in self.wrong}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from . import planted_tasks
 from .generator import story
-from .planting import FAULTS
+from .planted import FAULTS
 from .player import play
-from .proving import named, prove
-from .shrinking import shrunk
+from .proving import named, prove, shrunk
 from .steps import PROFILES, Profile
 
 
@@ -33,7 +31,6 @@ def test_seeds_are_named_by_profile_and_number() -> None:
 def test_a_story_that_fails_says_how_to_repeat_it_and_how_little_it_takes(
     stage: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert planted_tasks
     FAULTS["retry before its time"].plant(monkeypatch)
     with pytest.raises(pytest.fail.Exception) as failed:
         prove("theory", 3)

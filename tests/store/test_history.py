@@ -31,7 +31,7 @@ LONG = timedelta(minutes=30)
 
 
 def _entry(name: str, cron: str = HOURLY, **keys: Any) -> dict[str, Any]:
-    callback = "tests.scenarios.callbacks.nothing"
+    callback = "tests.store.conftest.nothing"
     base = {"name": name, "cron": cron, "timezone": "UTC", "callback": callback}
     return base | {"retry_delay": FIVE_MINUTES, **keys}
 

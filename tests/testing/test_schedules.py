@@ -1,8 +1,10 @@
-"""Assertions about declared tasks: what holds passes, and what does not is said in words."""
+"""Assertions about declared tasks, and a year of them in a file: what differs is said in words."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from django_declarative_cron.core.schedule_snapshot import yearbook
 from django_declarative_cron.exceptions import CalendarError, DeclarativeCronError
 from django_declarative_cron.testing import (
     assert_fires,
+    assert_schedule_snapshot,
     assert_schedule_valid,
     occurrences,
     schedules,
@@ -247,3 +250,56 @@ def test_errors_and_warnings_are_said_with_their_hints(settings: Any) -> None:
 
 def test_notes_are_no_remarks() -> None:
     assert_schedule_valid(tasks=[("a", "0 0 29 2 *", CALLBACK, timedelta(minutes=5))])
+
+
+# --- a year of the schedule in a file: written when told to, compared otherwise ---
+
+BILL = {"name": "bill", "cron": "0 3 1 1 *", "timezone": "UTC", "callback": CALLBACK}
+
+
+def test_what_has_changed_is_shown_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "schedule.txt"
+    assert_schedule_snapshot(path, rewrite=True, tasks=[BILL])
+    with pytest.raises(AssertionError) as caught:
+        assert_schedule_snapshot(path, tasks=[{**BILL, "cron": "0 3 2 1 *"}])
+    assert str(caught.value).splitlines() == [
+        "the schedule is not that of schedule.txt any more:",
+        "--- schedule.txt",
+        "+++ what is declared now",
+        "-bill: 0 3 1 1 *  UTC  tests.callables.jobs.send_mail",
+        "-bill: 2027-01  Fri 1  03:00",
+        "+bill: 0 3 2 1 *  UTC  tests.callables.jobs.send_mail",
+        "+bill: 2027-01  Sat 2  03:00",
+        f"If that is meant: pytest --cron-snapshot-rewrite, or manage.py cron snapshot {path},"
+        " and commit the file.",
+    ]
+
+
+def test_a_long_difference_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedules, "_SHOWN_LINES", 2)
+    path = tmp_path / "schedule.txt"
+    assert_schedule_snapshot(path, rewrite=True, tasks=[BILL])
+    with pytest.raises(AssertionError, match="… and 4 more lines"):
+        assert_schedule_snapshot(path, tasks=[{**BILL, "cron": "0 3 2 1 *"}])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [(None, "is not there; write it with"), ("hello", "is not a snapshot")]
+)
+def test_a_file_that_is_none_is_a_failure_and_is_left_alone(
+    tmp_path: Path, text: str | None, words: str
+) -> None:
+    path = tmp_path / "schedule.txt"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(AssertionError, match=words):
+        assert_schedule_snapshot(path)
+    assert (path.read_text() if path.exists() else None) == text
+
+
+def test_the_fixture_compares_with_a_file_beside_the_test(
+    cron_snapshot: Callable[..., None],
+) -> None:
+    cron_snapshot("schedule.txt", tasks=[BILL])
+    with pytest.raises(AssertionError, match="is not there"):
+        cron_snapshot("nowhere.txt")

@@ -1,5 +1,0 @@
-"""Callbacks that tests name by their dotted path."""
-
-
-def nothing() -> None:
-    """Do nothing, well."""
