@@ -29,7 +29,7 @@ STATUS_WORDS = {
     Status.OVERDUE: _("Overdue"),
     Status.RETRYING: _("Retrying"),
     Status.RUNNING: _("Running"),
-    Status.WAITS_FOR_A_WORKER: _("Queued"),
+    Status.QUEUED: _("Queued"),
     Status.ACTIVE: _("Active"),
     Status.PAUSED: _("Paused"),
     Status.PAUSED_UNTIL: _("Paused until…"),
@@ -56,7 +56,7 @@ REASON_WORDS = {
 }
 
 _OUTCOME_SYMBOLS = {
-    Outcome.WAITING: "⧗",
+    Outcome.WAITING: "▷",
     Outcome.RUNNING: "▶",
     Outcome.SUCCEEDED: "✔",
     Outcome.FAILED: "✖",

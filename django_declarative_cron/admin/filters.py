@@ -80,8 +80,8 @@ class LastOutcomeFilter(ChoiceFilter):
 
 
 class FailedFilter(ChoiceFilter):
-    title, parameter_name = _("failed"), "failed"
-    choices_of_values = [("now", _("the last run")), ("day", _("within 24 hours"))]
+    title, parameter_name = _("failure"), "failed"
+    choices_of_values = [("now", _("in the last run")), ("day", _("within 24 hours"))]
 
     def narrow(self, queryset: Tasks, value: str) -> Tasks:
         if value == "now":

@@ -49,7 +49,7 @@ _ATTEMPTS = 50
 _NAMES = 1000
 """If more tasks match a search, their runs are found with a subquery."""
 
-_CANCEL = _("Cancel")
+_CANCEL = _("Cancel run")
 _ENDED = _("The run has ended, or its cancellation was requested before.")
 _CANCELLED = {
     Cancelled.ASKED: _("Cancellation requested."),
@@ -112,7 +112,7 @@ def finished(run: TaskRun) -> str:
 
 
 task_name = text_column(TaskRun, "task_name")
-was_due = instant(TaskRun, "scheduled_for", _("was due"))
+scheduled_for = instant(TaskRun, "scheduled_for")
 due_from = instant(TaskRun, "scheduled_from")
 started = instant(TaskRun, "started_at")
 
@@ -121,7 +121,7 @@ class TaskRunAdmin(LiveUpdatesMixin):
     """Show runs, and occurrences that did not run with the reason."""
 
     list_display: Columns = [
-        *(outcome, task_name, was_due, duration, attempt, reason, error, started),
+        *(outcome, task_name, scheduled_for, duration, attempt, reason, error, started),
     ]
     list_display_links = [task_name]
     list_filter = [OutcomeFilter, ReasonFilter]
@@ -144,7 +144,7 @@ class TaskRunAdmin(LiveUpdatesMixin):
                 # The script that updates the page finds the fieldset by this class.
                 "classes": ["ddc-state"],
                 "fields": [
-                    *(outcome, reason, due_from, was_due, started, lag, finished, duration),
+                    *(outcome, reason, due_from, scheduled_for, started, lag, finished, duration),
                     *(attempt, "instance", result, whole_error),
                 ],
             },

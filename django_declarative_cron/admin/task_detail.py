@@ -402,7 +402,7 @@ def _delays(ended: Ended) -> Chart | None:
         (badges.moment(run.scheduled_for), badges.elapsed(lag))
         for (run, _started), lag in zip(due, lags, strict=True)
     ]
-    header = (gettext("Was due"), gettext("Late by"))
+    header = (gettext("Scheduled for"), gettext("Late by"))
     return _chart("lag", gettext("Lag"), values, summary, header, rows)
 
 

@@ -257,8 +257,8 @@ def _attempt(number: int, most: int | None) -> str:
     return gettext("attempt %(number)d of %(most)d") % {"number": number, "most": most}
 
 
-@admin.display(description=_("overridden"))
-def overridden(task: ScheduledTask) -> str:
+@admin.display(description=_("actions in force"))
+def actions_in_force(task: ScheduledTask) -> str:
     """Return the operator actions that are in force."""
     found = []
     if task.paused_since is not None and task.enabled:
@@ -304,7 +304,7 @@ class ScheduledTaskAdmin(TaskActionsMixin, LiveUpdatesMixin):
                 "classes": ["ddc-state"],
                 "fields": [
                     *(status, next_start, last_attempt_at, last_success, pending_retry),
-                    *(overridden, "failures", "interruptions", "run_count", registered),
+                    *(actions_in_force, "failures", "interruptions", "run_count", registered),
                 ],
             },
         ),

@@ -26,7 +26,7 @@ class Status(StrEnum):
     BROKEN = "broken", "✖"
     INTERRUPTED = "interrupted", "↯"
     RUNNING = "running", "▶"
-    WAITS_FOR_A_WORKER = "waits_for_a_worker", "⧗"
+    QUEUED = "queued", "▷"
     DISABLED = "disabled", "□"
     PAUSED = "paused", "■"
     PAUSED_UNTIL = "paused_until", "◧"
@@ -56,7 +56,7 @@ def status_of(
 def _occupied(*, waits: bool, is_gone: bool) -> Status:
     if is_gone:
         return Status.INTERRUPTED
-    return Status.WAITS_FOR_A_WORKER if waits else Status.RUNNING
+    return Status.QUEUED if waits else Status.RUNNING
 
 
 def _pause(state: TaskState, now: datetime, enabled: bool) -> Status | None:

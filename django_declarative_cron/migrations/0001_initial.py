@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
                     django_declarative_cron.fields.InstantField(
                         blank=True,
                         null=True,
-                        verbose_name="vouched for by its watchdog process since",
+                        verbose_name="unresponsive since",
                     ),
                 ),
                 (
@@ -205,7 +205,7 @@ class Migration(migrations.Migration):
                         choices=[("settings", "settings"), ("http", "HTTP")],
                         default="settings",
                         max_length=16,
-                        verbose_name="declared by",
+                        verbose_name="origin",
                     ),
                 ),
                 (
@@ -620,10 +620,10 @@ class Migration(migrations.Migration):
                             ("resume", "resumed"),
                             ("run", "run requested"),
                             ("clear_retry", "retry state cleared"),
-                            ("cancel", "end of a run requested"),
+                            ("cancel", "cancellation requested"),
                             ("skip", "next run skipped"),
-                            ("unskip", "next run no longer skipped"),
-                            ("backfill", "runs of the past requested"),
+                            ("unskip", "skip undone"),
+                            ("backfill", "backfill requested"),
                             ("remove", "task removed"),
                         ],
                         max_length=16,
@@ -663,7 +663,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name": "audit log entry",
-                "verbose_name_plural": "audit log",
+                "verbose_name_plural": "audit log entries",
                 "ordering": ["-id"],
                 "default_permissions": ("view",),
             },
@@ -689,7 +689,7 @@ class Migration(migrations.Migration):
                         choices=[("settings", "settings"), ("http", "HTTP")],
                         default="settings",
                         max_length=16,
-                        verbose_name="declared by",
+                        verbose_name="origin",
                     ),
                 ),
                 (
@@ -719,7 +719,7 @@ class Migration(migrations.Migration):
                     "outcome",
                     models.CharField(
                         choices=[
-                            ("waiting", "waiting"),
+                            ("waiting", "queued"),
                             ("running", "running"),
                             ("succeeded", "succeeded"),
                             ("failed", "failed"),
@@ -746,7 +746,7 @@ class Migration(migrations.Migration):
                 (
                     "cancel_requested_at",
                     django_declarative_cron.fields.InstantField(
-                        blank=True, null=True, verbose_name="asked to end at"
+                        blank=True, null=True, verbose_name="cancellation requested at"
                     ),
                 ),
                 (
@@ -812,7 +812,7 @@ class Migration(migrations.Migration):
                 "ordering": ["-id"],
                 "permissions": [
                     ("work_taskrun", "Can fetch and report runs as an external worker"),
-                    ("cancel_taskrun", "Can ask runs to end"),
+                    ("cancel_taskrun", "Can cancel runs"),
                 ],
                 "default_permissions": ("view",),
             },

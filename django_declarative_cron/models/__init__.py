@@ -8,9 +8,11 @@ from __future__ import annotations
 import uuid
 
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from ..fields import ColumnTypes, InstantField, NameField
+from ..formatting import format_instant
 from .access import AccessToken
 from .acts import TaskOverride
 from .outbox import OutboxEvent
@@ -32,7 +34,7 @@ __all__ = [
 class Outcome(models.TextChoices):
     """How a run, or an occurrence that did not run, ended; or that it has not yet."""
 
-    WAITING = "waiting", _("waiting")
+    WAITING = "waiting", _("queued")
     RUNNING = "running", _("running")
     SUCCEEDED = "succeeded", _("succeeded")
     FAILED = "failed", _("failed")
@@ -99,7 +101,7 @@ class SchedulerInstance(models.Model):
     started_at = InstantField(_("started at"))
     heartbeat_at = InstantField(_("last heartbeat at"))
     watched_since = InstantField(_("watched without a gap since"), null=True, blank=True)
-    mute_since = InstantField(_("vouched for by its watchdog process since"), null=True, blank=True)
+    mute_since = InstantField(_("unresponsive since"), null=True, blank=True)
     initialized_at = InstantField(_("initialised at"), null=True, blank=True)
     stop_requested_at = InstantField(_("stop requested at"), null=True, blank=True)
     stopped_at = InstantField(_("stopped at"), null=True, blank=True)
@@ -203,7 +205,7 @@ class ScheduledTask(models.Model):
     scheduler_identifier = models.UUIDField(_("scheduler identifier"))
     name = NameField(_("name"), max_length=255)
     origin = models.CharField(
-        _("declared by"), max_length=16, choices=Origin.choices, default=Origin.SETTINGS
+        _("origin"), max_length=16, choices=Origin.choices, default=Origin.SETTINGS
     )
     registered_by = models.CharField(_("registered by"), max_length=255, blank=True)
 
@@ -285,7 +287,7 @@ class TaskRun(models.Model):
     )
     task_name = NameField(_("task name"), max_length=255)
     origin = models.CharField(
-        _("declared by"), max_length=16, choices=Origin.choices, default=Origin.SETTINGS
+        _("origin"), max_length=16, choices=Origin.choices, default=Origin.SETTINGS
     )
     scheduled_for = InstantField(_("scheduled for"))
     scheduled_from = InstantField(_("first of a range"), null=True, blank=True)
@@ -312,7 +314,7 @@ class TaskRun(models.Model):
     )
     term = models.BigIntegerField(_("term"), default=0)
     epoch = models.BigIntegerField(_("epoch"), null=True, blank=True)
-    cancel_requested_at = InstantField(_("asked to end at"), null=True, blank=True)
+    cancel_requested_at = InstantField(_("cancellation requested at"), null=True, blank=True)
     running_slot = NameField(_("slot while active"), max_length=300, null=True, blank=True)
 
     job = models.JSONField(_("job for an external worker"), null=True, blank=True)
@@ -328,7 +330,7 @@ class TaskRun(models.Model):
         default_permissions = ("view",)
         permissions = [
             ("work_taskrun", _("Can fetch and report runs as an external worker")),
-            ("cancel_taskrun", _("Can ask runs to end")),
+            ("cancel_taskrun", _("Can cancel runs")),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -351,4 +353,4 @@ class TaskRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.task_name} {self.scheduled_for:%Y-%m-%d %H:%M:%S}Z"
+        return f"{self.task_name} {format_instant(self.scheduled_for, timezone.get_current_timezone())}"

@@ -21,10 +21,10 @@ class TaskOverride(models.Model):
         RESUME = "resume", _("resumed")
         RUN = "run", _("run requested")
         CLEAR_RETRY = "clear_retry", _("retry state cleared")
-        CANCEL = "cancel", _("end of a run requested")
+        CANCEL = "cancel", _("cancellation requested")
         SKIP = "skip", _("next run skipped")
-        UNSKIP = "unskip", _("next run no longer skipped")
-        BACKFILL = "backfill", _("runs of the past requested")
+        UNSKIP = "unskip", _("skip undone")
+        BACKFILL = "backfill", _("backfill requested")
         REMOVE = "remove", _("task removed")
 
     scheduler = models.ForeignKey(
@@ -46,7 +46,7 @@ class TaskOverride(models.Model):
 
     class Meta:
         verbose_name = _("audit log entry")
-        verbose_name_plural = _("audit log")
+        verbose_name_plural = _("audit log entries")
         ordering = ["-id"]
         default_permissions = ("view",)
         constraints = [ColumnTypes(name="ddc_override_types")]

@@ -29,8 +29,8 @@ _TEXTS = {
         "Its run was interrupted: the process is gone since %(since)s. "
         "The run restarts as soon as a scheduler leads."
     ),
-    Cause.WAITS_FOR_A_WORKER: _("The run of %(at)s waits for a worker to fetch it."),
-    Cause.WAITS: _("The run of %(at)s waits until the run before it has ended."),
+    Cause.WAITS_FOR_A_WORKER: _("The run of %(at)s is queued until a worker fetches it."),
+    Cause.WAITS: _("The run of %(at)s is queued until the run before it has ended."),
     Cause.RAN: _("It ran at %(at)s%(why)s%(how)s."),
     Cause.RAN_LATE: _("The occurrence of %(at)s ran late, at %(started)s,%(how)s."),
     Cause.WILL_RUN: _("It will run at %(at)s."),

@@ -202,7 +202,7 @@ def _queries(now: datetime) -> list[tuple[Status, Q]]:
         (Status.BROKEN, ~Q(broken_reason="")),
         (Status.INTERRUPTED, Q(running_run__isnull=False) & Q(is_interrupted(now))),
         (Status.RUNNING, Q(running_run__isnull=False) & ~Q(waits_for_a_worker())),
-        (Status.WAITS_FOR_A_WORKER, Q(running_run__isnull=False)),
+        (Status.QUEUED, Q(running_run__isnull=False)),
         (Status.DISABLED, Q(enabled=False)),
         (Status.PAUSED, Q(paused_since__isnull=False, paused_until=None)),
         (Status.PAUSED_UNTIL, ends & Q(paused_until__gt=now)),

@@ -324,4 +324,4 @@ def test_a_skip_whose_instant_is_past_is_over(
     html = root.get(pages.page(task)).content.decode()
     assert "ddc-act-skip_next" in html
     assert "ddc-act-unskip" not in html
-    assert "Overridden: None" in text(root.get(pages.page(task)))
+    assert "Actions in force: None" in text(root.get(pages.page(task)))

@@ -134,7 +134,7 @@ def test_what_has_no_value_is_not_called_none(root: Client, text: Words) -> None
     task = rows.task(next_run_at=None, declaration={})
     run = rows.run(outcome="missed", attempt=0, started_at=None, finished_at=None)
     for row in (task, run, rows.act(), rows.instance()):
-        assert "None" not in text(root.get(pages.page(row))).replace("Overridden: None", "")
+        assert "None" not in text(root.get(pages.page(row))).replace("Actions in force: None", "")
 
 
 def test_a_task_disabled_by_its_declaration_says_so(root: Client, text: Words) -> None:
@@ -405,6 +405,6 @@ def test_the_history_comes_before_the_future_and_statistics_are_closed(root: Cli
 def test_a_task_of_http_says_so_and_can_be_filtered(root: Client, text: Words) -> None:
     task = rows.task("daily", origin="http", registered_by="token ci")
     shown = text(root.get(pages.page(task)))
-    assert "Declared by: HTTP" in shown and "Registered by: token ci" in shown
+    assert "Origin: HTTP" in shown and "Registered by: token ci" in shown
     assert "daily" in text(root.get(pages.changelist(query="?origin__exact=http")))
     assert "0 scheduled tasks" in text(root.get(pages.changelist(query="?origin__exact=settings")))

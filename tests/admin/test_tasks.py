@@ -175,7 +175,7 @@ def test_a_retry_shows_the_number_of_the_attempt(declared: dict[str, Any], attem
     ],
 )
 def test_operator_actions_in_force_are_shown(fields: dict[str, Any], text: str) -> None:
-    assert shown(tasks.overridden, **fields) == text
+    assert shown(tasks.actions_in_force, **fields) == text
 
 
 # --- the whole list -------------------------------------------------------------

@@ -379,20 +379,20 @@ def test_a_waiting_run_is_shown_and_may_be_cancelled(place: Place) -> None:
     place.to("11:00:01")
     task, out = ScheduledTask.objects.get(name="sync"), StringIO()
     now = place.sim.now
-    assert read(task, now).status is Status.WAITS_FOR_A_WORKER
+    assert read(task, now).status is Status.QUEUED
     [listed] = with_runs(ScheduledTask.objects.filter(name="sync"), place.sim.now)
     with CaptureQueriesContext(connection) as queries:
-        assert read(listed, now).status is Status.WAITS_FOR_A_WORKER
+        assert read(listed, now).status is Status.QUEUED
     assert len(queries) == 0
     mine = ScheduledTask.objects.filter(name="sync")
-    assert mine.filter(status_query(Status.WAITS_FOR_A_WORKER, now)).exists()
+    assert mine.filter(status_query(Status.QUEUED, now)).exists()
     assert not mine.filter(status_query(Status.RUNNING, now)).exists()
-    assert tally(mine, now)[Status.WAITS_FOR_A_WORKER] == 1
-    text = "The run of 2024-01-01 11:00 UTC waits for a worker to fetch it."
+    assert tally(mine, now)[Status.QUEUED] == 1
+    text = "The run of 2024-01-01 11:00 UTC is queued until a worker fetches it."
     for at in (None, datetime(2024, 1, 1, 11, tzinfo=UTC)):
         assert sentence(explain(task, now, at, is_attended=True), UTC) == text
     call_command("cron", "list", stdout=out)
-    assert "⧗ waits for a worker" in out.getvalue()
+    assert "▷ queued" in out.getvalue()
     call_command("cron", "cancel", "sync", "--user", "gardener", stdout=out)
     assert "1 waiting run ended: sync" in out.getvalue()
     assert place.runs()[0][0] == "cancelled"

@@ -40,7 +40,7 @@ _ROLES = {
     Status.INTERRUPTED: "ERROR",
     Status.RETRYING: "WARNING",
     Status.RUNNING: "SUCCESS",
-    Status.WAITS_FOR_A_WORKER: "NOTICE",
+    Status.QUEUED: "NOTICE",
     Status.DISABLED: "NOTICE",
     Status.PAUSED: "NOTICE",
     Status.PAUSED_UNTIL: "NOTICE",
