@@ -55,8 +55,6 @@ class TokenForm(forms.Form):
         name = str(self.cleaned_data["name"])
         if flaw_of_text(name, one_line=True) is not None:
             raise ValidationError(_("The name contains invalid characters."))
-        if access_tokens.listed().filter(name=name).exists():
-            raise ValidationError(_("A token with this name exists already."))
         return name
 
 

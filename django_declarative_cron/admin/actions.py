@@ -14,7 +14,9 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.functional import lazy
 from django.utils.html import format_html
+from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -78,51 +80,33 @@ class ActionForm(forms.Form):
         help_text=_("The reason, for the audit log."),
     )
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """Return the arguments that the action takes besides names and author."""
-        return {}
-
 
 class PauseForm(ActionForm):
-    until = FutureField(label=_("Until"), past=_("The end of the pause must be in the future."))
+    until = FutureField(
+        label=_("Until"),
+        past=_("The end of the pause must be in the future."),
+        help_text=format_lazy(
+            _("A time in {zone}. Leave it empty to pause the task until it is resumed."),
+            zone=lazy(timezone.get_current_timezone_name, str)(),
+        ),
+    )
     field_order = ["until", "note"]
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        text = _("A time in %(zone)s. Leave it empty to pause the task until it is resumed.")
-        zone = timezone.get_current_timezone_name()
-        self.fields["until"].help_text = text % {"zone": zone}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"until": self.cleaned_data["until"]}
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action on tasks.
-
-    Args:
-        key: its name in URLs and permissions.
-        label: text of its button.
-        question: heading of its confirmation page.
-        done: message about the tasks that it changed.
-        undone: message about the others.
-        apply: takes names, author and form options; returns the names of changed tasks.
-        preview: returns what will happen to one task.
-        form: asks for the options.
-        permission: key of the action whose permission it needs, its own by default.
-    """
+    """An action on tasks: its texts, what it does, and what it will do to one task."""
 
     key: str
     label: Text
     question: Text
     done: Text
     undone: Text
+    # Takes names, author and the fields of its form; returns the names of changed tasks.
     apply: Callable[..., list[str]]
     preview: Callable[[ScheduledTask, Reading, datetime], Preview]
     form: type[ActionForm] = ActionForm
+    # The key of the action whose permission it needs, its own by default.
     permission: str = ""
 
     @property
@@ -292,11 +276,6 @@ ACTIONS = {
 }
 
 
-def applicable(reading: Reading, now: datetime) -> list[Action]:
-    """Return the actions that can change the current state of a task; its page offers them."""
-    return [action for action in ACTIONS.values() if action.effect(reading, now).changes]
-
-
 def _of_selected(action: Action) -> Callable[..., HttpResponse]:
     """Return the entry of an action in the menu of the list."""
 
@@ -331,11 +310,11 @@ class TaskActionsMixin(ReadOnlyModelAdmin):
     def action_buttons(
         self, request: HttpRequest, reading: Reading, now: datetime
     ) -> list[dict[str, Any]]:
-        """Return the buttons of the page of a task."""
+        """Return the buttons of the page of a task: the actions that can change its state."""
         return [
             {"key": each.key, "label": each.label, "url": self.action_url(each, reading.task)}
-            for each in applicable(reading, now)
-            if self.allows(request, each)
+            for each in ACTIONS.values()
+            if self.allows(request, each) and each.effect(reading, now).changes
         ]
 
     def action_url(self, action: Action, task: ScheduledTask) -> str:
@@ -374,7 +353,6 @@ class TaskActionsMixin(ReadOnlyModelAdmin):
         tasks: list[ScheduledTask],
         form: ActionForm | None = None,
     ) -> HttpResponse:
-        """Return the page that shows what an action will do."""
         if not tasks:
             self.message_user(request, gettext("No task was selected."), messages.WARNING)
             return HttpResponseRedirect(self._back_url(request, tasks))
@@ -396,8 +374,12 @@ class TaskActionsMixin(ReadOnlyModelAdmin):
     ) -> None:
         author = author_of(request, form)
         names = [task.name or "" for task in tasks]
-        changed = set(action.apply(names, author, **form.options))
-        label = _LogLabel(action.label, form.cleaned_data.get("until"))
+        given = {key: value for key, value in form.cleaned_data.items() if key != "note"}
+        changed = set(action.apply(names, author, **given))
+        label, until = action.label, given.get("until")
+        if until is not None:
+            end = f"{until:%F %H:%M} UTC"
+            label = format_lazy(_("{action} until {until}"), action=label, until=end)
         chosen = [task for task in tasks if task.name in changed]
         self.log_action(request, chosen, label, author.note)
         for text, level, shown in (
@@ -432,20 +414,6 @@ def author_of(request: HttpRequest, form: ActionForm) -> operator_actions.Act:
         note=str(form.cleaned_data["note"]),
         author_key=str(request.user.pk),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _LogLabel:
-    """The label of an action in Django's log, translated when it is written."""
-
-    label: Text
-    until: datetime | None
-
-    def __str__(self) -> str:
-        if self.until is None:
-            return str(self.label)
-        text = gettext("%(act)s until %(until)s")
-        return text % {"act": self.label, "until": f"{self.until:%F %H:%M} UTC"}
 
 
 def _locked(error: HeldError) -> str:

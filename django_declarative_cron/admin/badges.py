@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
+from django.template.defaultfilters import linebreaksbr
 from django.utils import timezone
 from django.utils.dates import MONTHS, WEEKDAYS
 from django.utils.formats import number_format
@@ -21,6 +23,7 @@ from ..cron import CronExpression, describe
 from ..cron.zones import in_zone
 from ..formatting import format_civil, format_duration, format_elapsed, format_instant
 from ..models import Outcome, TaskRun
+from ..store.sentences import masked
 from ..store.status import shown_outcome
 
 STATUS_WORDS = {
@@ -144,6 +147,24 @@ def error(text: str) -> SafeString | str:
         return ""
     line = Truncator(lines[0]).chars(_ERROR_LENGTH)
     return format_html('<span class="ddc-cut" title="{}">{}</span>', text.strip(), line)
+
+
+def note(text: str) -> SafeString | str:
+    return text and format_html('<span class="ddc-note">{}</span>', linebreaksbr(text))
+
+
+def link(url: str, text: SafeString | str) -> SafeString | str:
+    """Return a text as a link if there is a URL."""
+    return format_html('<a href="{}">{}</a>', url, text) if url and text else text
+
+
+def json_text(value: object) -> SafeString:
+    """Return JSON without the values of keys that name secrets."""
+    return preformatted(json.dumps(masked(value), indent=1, ensure_ascii=False, sort_keys=True))
+
+
+def preformatted(text: str) -> SafeString:
+    return format_html('<pre class="ddc-pre">{}</pre>', text)
 
 
 def occurrence(value: datetime, zone: tzinfo) -> SafeString:

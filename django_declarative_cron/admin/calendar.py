@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
-from django.utils.dates import WEEKDAYS_ABBR
-
 from ..core.schedule import Schedule
 from ..store.overview import MOST_IN_DAY, Ended
 from ..store.queries import Named, Shape
@@ -45,13 +43,7 @@ class DayLine:
 
 def month_of(text: str, today: date) -> date:
     """Return the first day of a month, of the present one if the text names none."""
-    year, dash, month = text.partition("-")
-    numbers = [year, month] if dash else ["", ""]
-    if not all(each.isascii() and each.isdigit() and len(each) < 5 for each in numbers):
-        return today.replace(day=1)
-    if _FIRST <= int(year) <= _LAST and 1 <= int(month) <= 12:
-        return date(int(year), int(month), 1)
-    return today.replace(day=1)
+    return day_of(f"{text}-01") or today.replace(day=1)
 
 
 def day_of(text: str) -> date | None:
@@ -67,11 +59,6 @@ def neighbours(month: date) -> tuple[str, str]:
     """Return the previous and the next month, as ``month_of`` reads them."""
     before, after = month - timedelta(days=1), month + timedelta(days=32)
     return f"{before:%Y-%m}", f"{after:%Y-%m}"
-
-
-def weekdays() -> list[str]:
-    """Return the names of the days of a week, Monday first."""
-    return [str(WEEKDAYS_ABBR[number]) for number in range(7)]
 
 
 def bounds(day: date, zone: tzinfo) -> tuple[datetime, datetime]:
@@ -93,7 +80,6 @@ def weeks(
     declared: Sequence[Shape],
     ended: dict[date, Ended],
 ) -> list[list[Day]]:
-    """Return the calendar of a month."""
     days = days_of(month)
     planned = _planned(days, zone, declared)
     shown = [

@@ -86,7 +86,6 @@ class Mark(NamedTuple):
 
 
 def columns(values: Sequence[Column], label: str) -> SafeString:
-    """Draw columns side by side, the highest as high as the chart."""
     highest = max((column.value for column in values), default=0.0) or 1.0
     width = max(len(values) * (_BAR + _GAP), _BAR)
     parts = [_rect("lane-floor", (0, HEIGHT - 1, width, 1))]

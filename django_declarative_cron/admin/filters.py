@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from django.contrib import admin
@@ -89,39 +90,47 @@ class FailedFilter(ChoiceFilter):
         return queryset.filter(failed_lately(options().DEPLOYMENT, system_clock.now()))
 
 
-class AppFilter(ChoiceFilter):
-    """Filter tasks by the app whose code they run."""
+class KindFilter(ChoiceFilter):
+    """A filter of the values that the tasks of the list have."""
 
-    title, parameter_name = _("app"), "app"
     ignores_unknown = False
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        labels = {app_of(each.callback) for each in kinds_of(request, model_admin)}
-        return [(label, label) for label in sorted(labels - {""})]
+        found = {value for kind in kinds_of(request, model_admin) for value in self.values(kind)}
+        return [(value, value) for value in sorted(found)]
+
+    def values(self, kind: Kind) -> Iterable[str]:
+        raise NotImplementedError
+
+
+class AppFilter(KindFilter):
+    """Filter tasks by the app whose code they run."""
+
+    title, parameter_name = _("app"), "app"
+
+    def values(self, kind: Kind) -> Iterable[str]:
+        package, dot, _rest = str(kind.callback).partition(".")
+        return [package] if dot and package.isidentifier() else []
 
     def narrow(self, queryset: Tasks, value: str) -> Tasks:
         return queryset.filter(callback__startswith=f"{value}.")
 
 
-class TagFilter(ChoiceFilter):
+class TagFilter(KindFilter):
     title, parameter_name = _("tag"), "tag"
-    ignores_unknown = False
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        tags = {tag for each in kinds_of(request, model_admin) for tag in texts(each.tags)}
-        return [(tag, tag) for tag in sorted(tags)]
+    def values(self, kind: Kind) -> Iterable[str]:
+        return texts(kind.tags)
 
     def narrow(self, queryset: Tasks, value: str) -> Tasks:
         return tagged(queryset, value)
 
 
-class ZoneFilter(ChoiceFilter):
+class ZoneFilter(KindFilter):
     title, parameter_name = _("time zone"), "timezone"
-    ignores_unknown = False
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Lookups:
-        found = {each.timezone for each in kinds_of(request, model_admin)}
-        return [(zone, zone) for zone in sorted(each for each in found if isinstance(each, str))]
+    def values(self, kind: Kind) -> Iterable[str]:
+        return [kind.timezone] if isinstance(kind.timezone, str) else []
 
     def narrow(self, queryset: Tasks, value: str) -> Tasks:
         return queryset.filter(timezone=value)
@@ -146,14 +155,6 @@ class ReasonFilter(ChoiceFilter):
         keys = TaskRun.objects.order_by("-pk").values("pk")
         before_the_newest = Coalesce(Subquery(keys[_NEWEST : _NEWEST + 1]), 0)
         return queryset.filter(reason=value, pk__gt=before_the_newest)
-
-
-def app_of(callback: Any) -> str:
-    """Return the package of a callback, or "" if it is not a dotted path."""
-    if not isinstance(callback, str):
-        return ""
-    package, dot, _rest = callback.partition(".")
-    return package if dot and package.isidentifier() else ""
 
 
 def kinds_of(request: HttpRequest, model_admin: Any) -> list[Kind]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from operator import attrgetter
@@ -14,7 +13,6 @@ from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import format_lazy
 from django.utils.translation import gettext
@@ -28,7 +26,7 @@ from ..store import database, manual_runs
 from ..store.manual_runs import CANCELLABLE
 from ..store.manual_runs import Effect as Cancelled
 from ..store.registration_sets import removal_of
-from ..store.sentences import masked, sentence
+from ..store.sentences import sentence
 from ..store.status import shown_end
 from . import actions, badges, task_detail
 from .base import (
@@ -43,7 +41,7 @@ from .base import (
     text_column,
 )
 from .filters import OutcomeFilter, ReasonFilter
-from .task_detail import Attempt, attempts_of
+from .task_detail import Table, attempts
 
 _ATTEMPTS = 50
 _NAMES = 1000
@@ -87,7 +85,7 @@ def error(run: TaskRun) -> str:
 
 @admin.display(description=_("error"))
 def whole_error(run: TaskRun) -> str:
-    return format_html('<pre class="ddc-pre">{}</pre>', run.error) if run.error else NOTHING
+    return badges.preformatted(run.error) if run.error else NOTHING
 
 
 @admin.display(description=_("lag"))
@@ -99,10 +97,7 @@ def lag(run: TaskRun) -> str:
 
 @admin.display(description=_("result"))
 def result(run: TaskRun) -> str:
-    if run.result is None:
-        return NOTHING
-    text = json.dumps(masked(run.result), indent=1, ensure_ascii=False, sort_keys=True)
-    return format_html('<pre class="ddc-pre">{}</pre>', text)
+    return NOTHING if run.result is None else badges.json_text(run.result)
 
 
 @admin.display(description=_("finished at"))
@@ -269,10 +264,10 @@ def _removed(run: TaskRun) -> str:
     return sentence(answer, timezone.get_current_timezone())
 
 
-def _attempts_at(run: TaskRun) -> list[Attempt]:
+def _attempts_at(run: TaskRun) -> Table | None:
     """Return the attempts at the occurrence of a run if there are several."""
     if run.started_at is None:
-        return []
+        return None
     same = TaskRun.objects.filter(
         scheduler=run.scheduler_id,
         task_name=run.task_name,
@@ -281,7 +276,9 @@ def _attempts_at(run: TaskRun) -> list[Attempt]:
     )
     shown = same.select_related("instance").defer(*task_detail.LONG)
     found = list(shown.order_by("id")[:_ATTEMPTS])
-    return attempts_of(found, system_clock.now()) if len(found) > 1 else []
+    if len(found) < 2:
+        return None
+    return attempts(gettext("Attempts at this occurrence"), found, system_clock.now())
 
 
 # --- tracebacks -----------------------------------------------------------------

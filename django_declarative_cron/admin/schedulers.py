@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 from functools import partial
 from typing import Any, ClassVar
 
@@ -33,57 +32,40 @@ from .base import NOTHING, TEMPLATES, Columns, HistoryPaginator, LiveUpdatesMixi
 _RUNS_SHOWN = 100
 
 
-class InstanceStatus(StrEnum):
-    """The state of a scheduler process, as people read it."""
-
-    LEADER = "leader"
-    STANDBY = "standby"
-    OUTDATED = "outdated"
-    RUNS_ONLY = "runs_only"
-    STOPPING = "stopping"
-    UNRESPONSIVE = "unresponsive"
-    LOST = "lost"
-    STOPPED = "stopped"
-    UNFINISHED = "unfinished"
-    CRASHED = "crashed"
-
-
-_WORDS = {
-    InstanceStatus.LEADER: ("★", _("Leader")),
-    InstanceStatus.STANDBY: ("●", _("Standby")),
-    InstanceStatus.OUTDATED: ("◌", _("Outdated")),
-    InstanceStatus.RUNS_ONLY: ("▷", _("Runs tasks only")),
-    InstanceStatus.STOPPING: ("◧", _("Stopping")),
-    InstanceStatus.UNRESPONSIVE: ("◔", _("Unresponsive")),
-    InstanceStatus.LOST: ("▲", _("Lost")),
-    InstanceStatus.STOPPED: ("■", _("Stopped")),
-    InstanceStatus.UNFINISHED: ("↯", _("Stopped with unfinished runs")),
-    InstanceStatus.CRASHED: ("✖", _("Crashed")),
+_STATUSES = {
+    "leader": ("★", _("Leader")),
+    "standby": ("●", _("Standby")),
+    "outdated": ("◌", _("Outdated")),
+    "runs_only": ("▷", _("Runs tasks only")),
+    "stopping": ("◧", _("Stopping")),
+    "unresponsive": ("◔", _("Unresponsive")),
+    "lost": ("▲", _("Lost")),
+    "stopped": ("■", _("Stopped")),
+    "unfinished": ("↯", _("Stopped with unfinished runs")),
+    "crashed": ("✖", _("Crashed")),
 }
+"""The states of a scheduler process, as people read them."""
 
 
-def instance_status(instance: SchedulerInstance, now: datetime) -> InstanceStatus:
-    """Return the state of a process at the database's time."""
+def instance_status(instance: SchedulerInstance, now: datetime) -> str:
+    """Return the state of a process at the database's time, one of ``_STATUSES``."""
     if gave_up(instance):
-        return InstanceStatus.UNFINISHED
+        return "unfinished"
     if instance.stopped_at is not None:
         # A clean stop sends a last heartbeat; a process that is found dead did not.
-        is_clean = instance.heartbeat_at >= instance.stopped_at
-        return InstanceStatus.STOPPED if is_clean else InstanceStatus.CRASHED
+        return "stopped" if instance.heartbeat_at >= instance.stopped_at else "crashed"
     if now - instance.heartbeat_at > options().LEASE:
-        return InstanceStatus.LOST
+        return "lost"
     if instance.mute_since is not None:
         # Its watchdog sends heartbeats for it; the scheduler itself does nothing.
-        return InstanceStatus.UNRESPONSIVE
+        return "unresponsive"
     if instance.stop_requested_at is not None:
-        return InstanceStatus.STOPPING
+        return "stopping"
     if not instance.digest:
-        return InstanceStatus.RUNS_ONLY
-    state = instance.scheduler
-    if state.leader_id == instance.pk:
-        return InstanceStatus.LEADER
-    is_current = instance.digest == state.digest
-    return InstanceStatus.STANDBY if is_current else InstanceStatus.OUTDATED
+        return "runs_only"
+    if instance.scheduler.leader_id == instance.pk:
+        return "leader"
+    return "standby" if instance.digest == instance.scheduler.digest else "outdated"
 
 
 # --- columns --------------------------------------------------------------------
@@ -99,7 +81,7 @@ def process(instance: SchedulerInstance) -> str:
 @admin.display(description=_("status"))
 def status(instance: Any) -> SafeString:
     found = instance_status(instance, instance.database_now)
-    symbol, word = _WORDS[found]
+    symbol, word = _STATUSES[found]
     return badges.badge(f"instance-{found}", symbol, str(word))
 
 
@@ -123,7 +105,7 @@ def running(instance: Any) -> str:
 @admin.display(description=_("since"), ordering="started_at")
 def since(instance: Any) -> str:
     """Return when the process became the leader, or started."""
-    is_leader = instance_status(instance, instance.database_now) is InstanceStatus.LEADER
+    is_leader = instance_status(instance, instance.database_now) == "leader"
     return badges.moment((is_leader and instance.scheduler.led_since) or instance.started_at)
 
 
@@ -140,14 +122,6 @@ class Outbox:
 
     backlog: Backlog
     age: str
-
-
-@dataclass(frozen=True, slots=True)
-class Channels:
-    """The channels that the user may test, and the URL of the form."""
-
-    names: list[str]
-    url: str
 
 
 class SchedulerInstanceAdmin(LiveUpdatesMixin):
@@ -174,7 +148,11 @@ class SchedulerInstanceAdmin(LiveUpdatesMixin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         # The template calls these, so not before the view permission has been checked.
-        context = {"outbox": outbox, "channels": partial(self._channels, request)}
+        context = {
+            "outbox": outbox,
+            "channels": partial(self._channels, request),
+            "notify_url": self.url(SchedulerInstance, "notify"),
+        }
         return super().changelist_view(request, context | (extra_context or {}))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SchedulerInstance]:
@@ -197,24 +175,19 @@ class SchedulerInstanceAdmin(LiveUpdatesMixin):
             scheduler=row.scheduler_id, instance=row.pk, running_slot__isnull=False
         )
         newest = runs.select_related("instance").defer(*task_detail.LONG).order_by("-id")
-        now = system_clock.now()
-        shown = newest[:_RUNS_SHOWN]
-        return {"runs": [task_detail.run_line(self, request, run, now) for run in shown]}
+        return {"runs": task_detail.current_runs(self, request, newest[:_RUNS_SHOWN])}
 
     # --- test messages ----------------------------------------------------------
 
-    def _channels(self, request: HttpRequest) -> Channels | None:
-        names = [channel.name for channel in options().NOTIFY]
-        if not names or not self._may_notify(request):
-            return None
-        return Channels(names=names, url=self.url(SchedulerInstance, "notify"))
+    def _channels(self, request: HttpRequest) -> list[str]:
+        """Return the names of the channels that the user may test."""
+        return [each.name for each in options().NOTIFY] if self._may_notify(request) else []
 
     def _may_notify(self, request: HttpRequest) -> bool:
         allowed = self.may_act(request, "notify_schedulerinstance")
         return allowed and self.has_view_permission(request)
 
     def notify_view(self, request: HttpRequest) -> HttpResponse:
-        """Send a test message to one channel."""
         if not self._may_notify(request):
             raise PermissionDenied
         asked = request.POST.get("channel")

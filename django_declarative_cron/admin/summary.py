@@ -25,14 +25,8 @@ if TYPE_CHECKING:
 _COUNTED = (*(Status.BROKEN, Status.INTERRUPTED, Status.OVERDUE, Status.RUNNING),)
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    """A number of tasks, as a link to the list of them."""
-
-    kind: str
-    symbol: str
-    text: str
-    query: str
+Count = tuple[str, str, str, str]
+"""A number of tasks: its kind, its symbol, its text, and the query of the list of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +52,6 @@ class SchedulerBanner:
 
 
 def list_summary(page: ReadOnlyModelAdmin, request: HttpRequest) -> ListSummary:
-    """Return the content of the strip above the list of tasks."""
     leader = title = standbys = ""
     found, shows = attendance_of(request), page.shows(request, SchedulerInstance)
     if found is not None and found.present:
@@ -90,12 +83,7 @@ def _counts(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[Count]:
         for each in _COUNTED
     ]
     return [
-        Count(
-            kind=kind,
-            symbol=symbol,
-            text=f"{badges.count(number)} {word.lower()}",
-            query=query,
-        )
+        (kind, symbol, f"{badges.count(number)} {word.lower()}", query)
         for kind, symbol, word, number, query in found
         if number
     ]
@@ -125,7 +113,6 @@ def is_scheduler_running(request: HttpRequest) -> bool:
 
 
 def scheduler_banner(page: ReadOnlyModelAdmin, request: HttpRequest) -> SchedulerBanner | None:
-    """Return the content of the banner, ``None`` while a scheduler is running."""
     if is_scheduler_running(request):
         return None
     found = attendance_of(request)

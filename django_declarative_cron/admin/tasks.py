@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -32,7 +31,6 @@ from ..store.queries import (
     skips_at,
     with_runs,
 )
-from ..store.sentences import masked
 from ..store.status import next_start_at, urgency
 from . import badges, charts, filters, views
 from .actions import TaskActionsMixin
@@ -66,7 +64,6 @@ class TaskChangeList(ChangeList):
         self.result_list: Any = tasks
 
     def summary(self) -> ListSummary:
-        """Return the content of the strip above the list."""
         page: Any = self.model_admin
         return list_summary(page, self._request)
 
@@ -205,7 +202,8 @@ def timeout(task: ScheduledTask) -> str:
 
 @admin.display(description=_("arguments"))
 def arguments(task: ScheduledTask) -> str:
-    return _json(_declared(task).get("args"))
+    found = _declared(task).get("args")
+    return badges.json_text(found) if found else NOTHING
 
 
 @admin.display(description=_("options"))
@@ -213,19 +211,12 @@ def options(task: ScheduledTask) -> str:
     declared = _declared(task)
     shown = {key: declared[key] for key in _SHOWN_AS_OPTIONS if key in declared}
     extra = declared.get("options")
-    return _json(shown | extra if isinstance(extra, dict) else shown)
+    shown |= extra if isinstance(extra, dict) else {}
+    return badges.json_text(shown) if shown else NOTHING
 
 
 def _declared(task: ScheduledTask) -> dict[str, Any]:
     return task.declaration if isinstance(task.declaration, dict) else {}
-
-
-def _json(value: Any) -> str:
-    """Return JSON without the values of keys that name secrets."""
-    if not value:
-        return NOTHING
-    text = json.dumps(masked(value), indent=1, ensure_ascii=False, sort_keys=True)
-    return format_html('<pre class="ddc-pre">{}</pre>', text)
 
 
 @admin.display(description=_("last attempt at"))
@@ -259,7 +250,6 @@ def _attempt(number: int, most: int | None) -> str:
 
 @admin.display(description=_("actions in force"))
 def actions_in_force(task: ScheduledTask) -> str:
-    """Return the operator actions that are in force."""
     found = []
     if task.paused_since is not None and task.enabled:
         found.append(_pause(task.paused_since, task.paused_until))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
-from itertools import islice, takewhile
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from datetime import timezone as fixed_zone
 from typing import Any
 
 from django import forms
@@ -15,6 +15,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
+from django.utils.dates import WEEKDAYS_ABBR
 from django.utils.formats import date_format
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext
@@ -37,12 +38,12 @@ from ..runtime.clock import system_clock
 from ..store import overview
 from ..store.overview import WENT_WRONG, Ran
 from ..store.queries import named, next_start_of, read_schedule, shapes
-from . import badges, calendar, charts, task_detail
+from . import badges, calendar, charts
 from .base import TEMPLATES, ReadOnlyModelAdmin
 from .calendar import DayLine
 from .charts import Bar, Mark, Window
 from .summary import numbers_by_status
-from .task_detail import Upcoming
+from .task_detail import Table, upcoming
 
 LANES = 40
 """Number of tasks that the timeline and a day of the calendar show."""
@@ -70,66 +71,45 @@ def _require_view_permission(page: ReadOnlyModelAdmin, request: HttpRequest) -> 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One row of a timeline: a picture, and the same numbers for its label and a table."""
+    """One row of a timeline: a picture, and the same numbers as cells of a table."""
 
     name: str
     url: str
     picture: SafeString
-    planned: int
-    succeeded: int
-    failed: int
-    others: int
     kinds: frozenset[str]
-    following: str = ""
-    first: str = ""
-    last: str = ""
-    words: str = ""
+    cells: tuple[object, ...]
 
 
-def _lane(
-    name: str,
-    url: str,
+def _numbers(runs: Sequence[Ran]) -> dict[str, int]:
+    ended = Counter(run.outcome for run in runs)
+    return {
+        "succeeded": ended["succeeded"],
+        "wrong": sum(ended[kind] for kind in WENT_WRONG),
+        "others": sum(ended[kind] for kind in _DID_NOT_RUN),
+    }
+
+
+def _picture(
     schedule: Schedule | None,
     runs: Sequence[Ran],
     ticks: list[datetime],
     window: Window,
     now: datetime,
     label: str,
-    planned: int,
-) -> Lane:
-    ended = Counter(run.outcome for run in runs)
-    succeeded = ended["succeeded"]
-    failed = sum(ended[kind] for kind in WENT_WRONG)
-    others = sum(ended[kind] for kind in _DID_NOT_RUN)
-    changes = _clock_changes(schedule, window)
+) -> SafeString:
     bars = (Bar(run.start, run.end or now, run.outcome) for run in runs)
-    numbers = {"number": planned, "succeeded": succeeded, "wrong": failed, "others": others}
-    words = label % {"name": name, **numbers}
-    return Lane(
-        name=name,
-        url=url,
-        picture=charts.lane(window, bars, ticks, changes, now, words),
-        planned=planned,
-        succeeded=succeeded,
-        failed=failed,
-        others=others,
-        kinds=frozenset(ended),
-    )
+    return charts.lane(window, bars, ticks, _clock_changes(schedule, window), now, label)
 
 
 def _ticks(schedule: Schedule, since: datetime, window: Window) -> list[datetime]:
     """Return the occurrences after an instant, as many as a lane can show."""
-    ahead = islice(_stepping(schedule, since), _TICKS)
-    return list(takewhile(lambda instant: instant < window.end, ahead))
-
-
-def _stepping(schedule: Schedule, since: datetime) -> Iterator[datetime]:
-    # Occurrences within a few minutes of each other share one tick of the lane.
-    step = timedelta(minutes=4)
-    found = schedule.next_after(since)
-    while found is not None:
-        yield found
-        found = schedule.next_after(found + step - _MINUTE)
+    found: list[datetime] = []
+    at = schedule.next_after(since)
+    while at is not None and at < window.end and len(found) < _TICKS:
+        found.append(at)
+        # Occurrences within a few minutes of each other share one tick of the lane.
+        at = schedule.next_after(at + 3 * _MINUTE)
+    return found
 
 
 def _clock_changes(schedule: Schedule | None, window: Window) -> Iterator[Mark]:
@@ -137,19 +117,14 @@ def _clock_changes(schedule: Schedule | None, window: Window) -> Iterator[Mark]:
         return
     zone = schedule.zone
     for change in next_transitions(zone, window.start, window.end):
-        yield Mark(change.instant, _clock_change(zone.key, change.before, change.after))
-
-
-def _clock_change(zone: str, before: timedelta, after: timedelta) -> str:
-    """Return a clock change in words."""
-    kind = gettext("clocks go forward") if after > before else gettext("clocks go back")
-    return f"{zone}: {kind}, {_offset(before)} → {_offset(after)}"
+        is_forward = change.after > change.before
+        kind = gettext("clocks go forward") if is_forward else gettext("clocks go back")
+        offsets = f"{_offset(change.before)} → {_offset(change.after)}"
+        yield Mark(change.instant, f"{zone.key}: {kind}, {offsets}")
 
 
 def _offset(offset: timedelta) -> str:
-    minutes = int(offset.total_seconds() // 60)
-    sign = "-" if minutes < 0 else "+"
-    return f"UTC{sign}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+    return datetime.min.replace(tzinfo=fixed_zone(offset)).strftime("UTC%z")
 
 
 def _hours(window: Window) -> list[str]:
@@ -158,31 +133,6 @@ def _hours(window: Window) -> list[str]:
 
 
 # --- timeline -------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """The starts in each minute of the coming hour."""
-
-    picture: SafeString
-    label: str
-    peak: str
-    first: str
-    last: str
-    rows: list[tuple[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """The page of the timeline."""
-
-    statuses: list[tuple[str, str, str]]
-    lanes: list[Lane]
-    more: int
-    hours: list[str]
-    legend: list[tuple[str, str]]
-    zone: str
-    load: Load
 
 
 def timeline_view(page: Any, request: HttpRequest) -> HttpResponse:
@@ -202,16 +152,21 @@ def timeline_view(page: Any, request: HttpRequest) -> HttpResponse:
         for task in tasks[:LANES]
     ]
     ahead = overview.coming_up(page.get_queryset(request), now + 61 * _MINUTE)
-    timeline = Timeline(
-        statuses=_statuses(page, request),
-        lanes=lanes,
-        more=max(len(tasks) - LANES, 0),
-        hours=_hours(window),
-        legend=list(badges.legend(kind for lane in lanes for kind in lane.kinds)),
-        zone=timezone.get_current_timezone_name(),
-        load=_load(ahead, now),
+    header = (
+        *(gettext("Task"), gettext("Succeeded"), gettext("Failed")),
+        *(gettext("Did not run"), gettext("Next run")),
     )
-    return _page(page, request, "timeline", _("Timeline"), {"timeline": timeline})
+    context = {
+        "statuses": _statuses(page, request),
+        "lanes": lanes,
+        "day": {"header": header, "rows": [lane.cells for lane in lanes]},
+        "more": max(len(tasks) - LANES, 0),
+        "hours": _hours(window),
+        "legend": list(badges.legend(kind for lane in lanes for kind in lane.kinds)),
+        "zone": timezone.get_current_timezone_name(),
+        "load": _load(ahead, now),
+    }
+    return _page(page, request, "timeline", _("Timeline"), context)
 
 
 def _statuses(page: ReadOnlyModelAdmin, request: HttpRequest) -> list[tuple[str, str, str]]:
@@ -237,12 +192,17 @@ def _task_lane(
         # While a task is paused, its next run may be before now.
         ticks = _ticks(schedule, max(now, task.next_run_at - timedelta(microseconds=1)), window)
     label = gettext("%(name)s: %(succeeded)d succeeded, %(wrong)d failed, %(others)d did not run")
-    url, name = page.page_url(request, task), task.name or ""
-    lane = _lane(name, url, schedule, runs, ticks, window, now, label, len(ticks))
-    return replace(lane, following="" if start is None else badges.relative(start.at, now))
+    name, numbers = task.name or "", _numbers(runs)
+    return Lane(
+        name=name,
+        url=page.page_url(request, task),
+        picture=_picture(schedule, runs, ticks, window, now, label % {"name": name, **numbers}),
+        kinds=frozenset(run.outcome for run in runs),
+        cells=(name, *numbers.values(), "" if start is None else badges.relative(start.at, now)),
+    )
 
 
-def _load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> Load:
+def _load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> dict[str, Any]:
     numbers = load(schedules, now)
     start, zone = now.replace(second=0, microsecond=0) + _MINUTE, timezone.get_current_timezone()
     minutes = [f"{(start + _MINUTE * index).astimezone(zone):%H:%M}" for index in range(60)]
@@ -256,27 +216,18 @@ def _load(schedules: Iterable[tuple[Schedule, int]], now: datetime) -> Load:
         peak = gettext("most at %(minute)s: %(number)s") % busiest
     rows = list(zip(minutes, numbers, strict=True))
     values = [charts.Column(n, "load", f"{minute}: {n}" if n else "") for minute, n in rows]
-    return Load(
-        picture=charts.columns(values, label),
-        label=label,
-        peak=peak,
-        first=minutes[0],
-        last=minutes[-1],
-        rows=[(minute, n) for minute, n in rows if n],
-    )
+    return {
+        "picture": charts.columns(values, label),
+        "label": label,
+        "peak": peak,
+        "first": minutes[0],
+        "last": minutes[-1],
+        "header": (gettext("Minute"), gettext("Starts")),
+        "rows": [(minute, n) for minute, n in rows if n],
+    }
 
 
 # --- calendar -------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class CalendarDay:
-    """One day of the calendar with the tasks that run on it."""
-
-    date: str
-    hours: list[str]
-    lanes: list[Lane]
-    more: int
 
 
 def calendar_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpResponse:
@@ -294,7 +245,7 @@ def calendar_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpRespons
         "month": date_format(month, "YEAR_MONTH_FORMAT"),
         "previous": previous,
         "next": following,
-        "weekdays": calendar.weekdays(),
+        "weekdays": [WEEKDAYS_ABBR[number] for number in range(7)],
         "weeks": calendar.weeks(month, today, zone, list(shapes(tasks)), ended),
         "zone": timezone.get_current_timezone_name(),
         "day": None if day is None else _day(page, tasks, day, now),
@@ -302,56 +253,51 @@ def calendar_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpRespons
     return _page(page, request, "calendar", _("Calendar"), context)
 
 
-def _day(page: ReadOnlyModelAdmin, tasks: Any, day: date, now: datetime) -> CalendarDay:
+def _day(page: ReadOnlyModelAdmin, tasks: Any, day: date, now: datetime) -> dict[str, Any]:
     zone = timezone.get_current_timezone()
     found = calendar.lines_of(day, zone, named(tasks.order_by()))
     shown, window = found[:LANES], Window(*calendar.bounds(day, zone))
     names = [line.task.name for line in shown]
     scheduler = shown[0].task.scheduler if shown else 0
     ran = overview.day_of(scheduler, names, window.start, window.end, now)
-    ahead = _ticks_of_lines(shown, window, now)
-    lanes = [
-        _day_lane(page, line, ran.get(line.task.name, []), ticks, window, now)
-        for line, ticks in zip(shown, ahead, strict=True)
-    ]
-    return CalendarDay(
-        date=date_format(day, "DATE_FORMAT"),
-        hours=_hours(window),
-        lanes=lanes,
-        more=len(found) - len(shown),
+    lanes = [_day_lane(page, line, ran.get(line.task.name, []), window, now) for line in shown]
+    header = (
+        *(gettext("Task"), gettext("Starts"), gettext("Succeeded"), gettext("Failed")),
+        *(gettext("First"), gettext("Last"), gettext("Schedule")),
     )
-
-
-def _ticks_of_lines(
-    lines: Sequence[DayLine], window: Window, now: datetime
-) -> Iterator[list[datetime]]:
-    """Yield the future occurrences of each line; lines with one schedule share them."""
-    known: dict[tuple[int, datetime], list[datetime]] = {}
-    for line in lines:
-        since = max(now, line.first - timedelta(microseconds=1))
-        key = (id(line.task.schedule), since)
-        if key not in known:
-            known[key] = _ticks(line.task.schedule, since, window)
-        yield known[key]
+    return {
+        "date": date_format(day, "DATE_FORMAT"),
+        "hours": _hours(window),
+        "lanes": lanes,
+        "header": header,
+        "rows": [lane.cells for lane in lanes],
+        "more": len(found) - len(shown),
+    }
 
 
 def _day_lane(
     page: ReadOnlyModelAdmin,
     line: DayLine,
     runs: Sequence[Ran],
-    ticks: list[datetime],
     window: Window,
     now: datetime,
 ) -> Lane:
-    name, schedule = line.task.name, line.task.schedule
+    name, schedule, numbers = line.task.name, line.task.schedule, _numbers(runs)
+    ticks = _ticks(schedule, max(now, line.first - timedelta(microseconds=1)), window)
     label = gettext("%(name)s: %(number)d planned, %(succeeded)d succeeded, %(wrong)d failed")
     url = page.url(ScheduledTask, "change", line.task.pk)
-    lane = _lane(name, url, schedule, runs, ticks, window, now, label, line.number)
-    return replace(
-        lane,
-        first=badges.moment(line.first),
-        last=badges.moment(line.last) if line.number > 1 else "",
-        words=badges.words(schedule.expression),
+    said = label % {"name": name, "number": line.number, **numbers}
+    return Lane(
+        name=name,
+        url=url,
+        picture=_picture(schedule, runs, ticks, window, now, said),
+        kinds=frozenset(),
+        cells=(
+            *(badges.link(url, name), line.number, numbers["succeeded"], numbers["wrong"]),
+            badges.moment(line.first),
+            badges.moment(line.last) if line.number > 1 else "",
+            badges.words(schedule.expression),
+        ),
     )
 
 
@@ -381,12 +327,11 @@ class Explanation:
 
     problem: str = ""
     words: str = ""
-    upcoming: list[Upcoming] = field(default_factory=list)
+    upcoming: Table | None = None
     remarks: list[str] = field(default_factory=list)
 
 
 def expression_view(page: ReadOnlyModelAdmin, request: HttpRequest) -> HttpResponse:
-    """Explain a cron expression."""
     _require_view_permission(page, request)
     initial = {"timezone": timezone.get_current_timezone_name(), "dialect": "posix"}
     asked = {key: request.GET[key] for key in ExpressionForm.base_fields if key in request.GET}
@@ -421,5 +366,5 @@ def _explained(given: dict[str, Any], now: datetime) -> Explanation:
         remarks.append(gettext("Both day fields are restricted: a day that matches either counts."))
     if fires_only_in_some_years(expression):
         remarks.append(gettext("In some years there is no matching day."))
-    ahead = task_detail.upcoming(schedule, now)
+    ahead = upcoming(schedule, now, {gettext("Local time"): zone, gettext("UTC"): UTC})
     return Explanation(words=badges.words(expression), upcoming=ahead, remarks=remarks)

@@ -178,7 +178,7 @@ def test_a_run_in_progress_is_asked_to_end_and_that_is_written_down(login: Login
     assert run.cancel_requested_at == NOW
     act = TaskOverride.objects.get()
     assert (act.kind, act.note, act.task_name) == ("cancel", "too long", "digest")
-    assert LogEntry.objects.get().change_message == "Cancel: too long"
+    assert LogEntry.objects.get().change_message == "Cancel run: too long"
     client.post(address, {"note": "again"})
     assert TaskOverride.objects.count() == 1
 

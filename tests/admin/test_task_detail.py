@@ -32,7 +32,7 @@ def table(response: Any, heading: str) -> list[list[str]]:
     return [
         [
             " ".join(re.sub(r"<[^>]+>", " ", cell).split())
-            for cell in re.findall(r"<td.*?</td>", line, re.DOTALL)
+            for cell in re.findall(r"<t[dh].*?</t[dh]>", line, re.DOTALL)
         ]
         for line in lines
     ]
