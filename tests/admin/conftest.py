@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from html import unescape
 from typing import Any
 
 import pytest
@@ -25,7 +23,7 @@ Login = Callable[..., Client]
 
 @pytest.fixture(autouse=True)
 def _project(settings: Any) -> None:
-    settings.ROOT_URLCONF = "tests.admin.urls"
+    settings.ROOT_URLCONF = "tests.admin.pages"
     settings.SESSION_COOKIE_AGE = 60 * 60 * 24 * 365
     sessions = settings.MIDDLEWARE.index("django.contrib.sessions.middleware.SessionMiddleware")
     settings.MIDDLEWARE = [*settings.MIDDLEWARE]
@@ -64,13 +62,3 @@ def login(db: None) -> Login:
 def root(login: Login) -> Client:
     """Give a superuser's client."""
     return login(superuser=True)
-
-
-@pytest.fixture
-def text() -> Callable[[Any], str]:
-    """Give the words of a page, without markup and with plain spaces."""
-
-    def words(response: Any) -> str:
-        return " ".join(unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
-
-    return words

@@ -1,12 +1,16 @@
-"""Pictures from values: what is drawn where, how much of it, and what stands beside it."""
+"""Charts from values, and colours that can be read on every ground of the admin (WCAG AA)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from django.contrib import admin
 
+import django_declarative_cron
 from django_declarative_cron.admin import charts
 from django_declarative_cron.admin.charts import Bar, Mark, Window
 from django_declarative_cron.core.schedule import Schedule, load
@@ -33,47 +37,49 @@ def at(hours: float) -> datetime:
     return START + timedelta(hours=hours)
 
 
+def lane(
+    *bars: Bar, planned: Sequence[datetime] = (), changes: Sequence[Mark] = (), label: str = "a"
+) -> str:
+    return charts.lane(DAY, bars, planned, changes, NOW, label)
+
+
 def test_a_run_is_as_long_as_it_took() -> None:
-    picture = charts.lane(DAY, [Bar(at(6), at(7.9), "failed")], [], [], NOW, "a")
+    picture = lane(Bar(at(6), at(7.9), "failed"))
     assert blocks(picture, "bar-failed") == [("360", "2", "116", "20")]
 
 
 def test_a_short_run_is_seen_and_the_worse_of_two_in_one_place() -> None:
-    bars = [Bar(at(1), at(1), "failed"), Bar(at(1), at(1), "succeeded")]
-    picture = charts.lane(DAY, bars, [], [], NOW, "a")
+    picture = lane(Bar(at(1), at(1), "failed"), Bar(at(1), at(1), "succeeded"))
     assert len(blocks(picture, "bar-failed")) == 1
     assert blocks(picture, "bar-succeeded") == []
 
 
 def test_outcomes_differ_in_height_and_not_in_colour_alone() -> None:
     kinds = ("failed", "succeeded", "missed")
-    bars = [Bar(at(hour), at(hour), kind) for hour, kind in enumerate(kinds)]
-    picture = charts.lane(DAY, bars, [], [], NOW, "a")
+    picture = lane(*(Bar(at(hour), at(hour), kind) for hour, kind in enumerate(kinds)))
     heights = [blocks(picture, f"bar-{k}")[0][3] for k in kinds]
     assert heights == ["20", "14", "6"]
 
 
 def test_what_lies_outside_is_not_drawn_and_what_reaches_in_is() -> None:
     bars = [Bar(at(-5), at(-4), "failed"), Bar(at(-1), at(1), "succeeded")]
-    picture = charts.lane(DAY, bars, [at(30)], [Mark(at(40), "x")], NOW, "a")
+    picture = lane(*bars, planned=[at(30)], changes=[Mark(at(40), "x")])
     assert blocks(picture, "bar-failed") == []
     assert [(x, width) for x, _, width, _ in blocks(picture, "bar-succeeded")] == [("0", "64")]
     assert blocks(picture, "planned") == parts(picture, "clock-change") == []
 
 
 def test_now_and_changes_of_the_clock_are_lines() -> None:
-    picture = charts.lane(DAY, [], [], [Mark(at(1), "Europe/Berlin: clocks go back")], NOW, "a")
+    picture = lane(changes=[Mark(at(1), "Europe/Berlin: clocks go back")])
     assert [line["x1"] for line in parts(picture, "now")] == ["1080"]
     assert [line["x1"] for line in parts(picture, "clock-change")] == ["60"]
     assert "<title>Europe/Berlin: clocks go back</title>" in picture
 
 
 def test_a_lane_is_bounded_however_much_took_place() -> None:
-    bars = [
-        Bar(at(n / 3600), at(n / 3600), "succeeded" if n % 2 else "failed") for n in range(20_000)
-    ]
-    planned = [at(18 + n / 3600) for n in range(20_000)]
-    picture = charts.lane(DAY, bars, planned, [], NOW, "a")
+    kinds = ("failed", "succeeded")
+    bars = [Bar(at(n / 3600), at(n / 3600), kinds[n % 2]) for n in range(20_000)]
+    picture = lane(*bars, planned=[at(18 + n / 3600) for n in range(20_000)])
     drawn = [*blocks(picture, "bar-failed"), *blocks(picture, "bar-succeeded")]
     assert 0 < len(drawn) <= charts.LANE_WIDTH // 4
     assert 0 < len(blocks(picture, "planned")) <= charts.LANE_WIDTH // 4
@@ -81,8 +87,7 @@ def test_a_lane_is_bounded_however_much_took_place() -> None:
 
 
 def test_what_people_wrote_is_escaped() -> None:
-    picture = charts.lane(DAY, [], [], [Mark(at(1), "</title><script>")], NOW, '"><script>')
-    assert "<script>" not in picture
+    assert "<script>" not in lane(changes=[Mark(at(1), "</title><script>")], label='"><script>')
 
 
 @pytest.mark.parametrize("kinds", [[], ["failed"], ["succeeded"] * 50])
@@ -103,7 +108,7 @@ def test_columns_are_as_high_as_their_values() -> None:
 
 def test_nothing_in_a_picture_is_refused_by_a_strict_policy() -> None:
     pictures = [
-        charts.lane(DAY, [Bar(at(1), at(2), "failed")], [at(20)], [], NOW, "a"),
+        lane(Bar(at(1), at(2), "failed"), planned=[at(20)]),
         charts.columns([charts.Column(1, "load")], "a"),
         charts.strip(["failed"], "a"),
     ]
@@ -111,12 +116,8 @@ def test_nothing_in_a_picture_is_refused_by_a_strict_policy() -> None:
 
 
 def test_coordinates_are_written_without_a_language() -> None:
-    assert [charts.number(value) for value in (1440, 0.5, 1234.5678, -0.0)] == [
-        "1440",
-        "0.5",
-        "1234.57",
-        "0",
-    ]
+    found = [charts.number(value) for value in (1440, 0.5, 1234.5678, -0.0)]
+    assert found == ["1440", "0.5", "1234.57", "0"]
 
 
 def test_the_load_counts_the_minutes_that_follow() -> None:
@@ -138,3 +139,67 @@ def test_the_load_leaves_out_what_is_taken_out_of_one_of_two_like_schedules() ->
     assert skipping == plain
     found = load([(plain, 2), (skipping, 1)], NOW)
     assert (found[29], sum(found)) == (2, 2)
+
+
+OURS = Path(django_declarative_cron.__file__).parent / "static/django_declarative_cron/admin.css"
+THEIRS = Path(admin.__file__).parent / "static/admin/css"
+TOKENS = ("good", "bad", "warn", "busy")
+LIGHT, DARK = 0, 1
+
+
+def declared(css: str) -> dict[str, str]:
+    """Give the first value of each custom property."""
+    found: dict[str, str] = {}
+    for name, value in re.findall(r"--([\w-]+):\s*(#[0-9a-fA-F]{3,6})\b", css):
+        found.setdefault(name, value)
+    return found
+
+
+def luminance(colour: str) -> float:
+    digits = colour.lstrip("#")
+    digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def grounds(mode: int) -> list[str]:
+    """Return the colours behind words: every other row is darkened, and a chosen row is lit."""
+    found = theirs(mode)
+    return [found[name] for name in ("body-bg", "darkened-bg", "selected-row")]
+
+
+def theirs(mode: int) -> dict[str, str]:
+    name = "dark_mode.css" if mode == DARK else "base.css"
+    return declared((THEIRS / name).read_text(encoding="utf-8"))
+
+
+def ours(mode: int) -> list[dict[str, str]]:
+    """Return our colours, for the dark once for each way to ask for it."""
+    blocks = re.findall(r"\{([^{}]*--ddc-good:[^{}]*)\}", OURS.read_text(encoding="utf-8"))
+    light, *dark = [declared(block) for block in blocks]
+    return dark if mode == DARK else [light]
+
+
+@pytest.mark.parametrize("mode", [LIGHT, DARK])
+def test_words_in_our_colours_and_quiet_ones_are_read_on_every_ground(mode: int) -> None:
+    words = [each[f"ddc-{token}"] for each in ours(mode) for token in TOKENS]
+    for colour in [*words, theirs(mode)["body-quiet-color"]]:
+        for ground in grounds(mode):
+            assert contrast(colour, ground) >= 4.5, (colour, ground)
+
+
+def test_every_way_to_ask_for_the_dark_gives_the_same_colours() -> None:
+    first, *others = ours(DARK)
+    assert len(others) == 2
+    assert all(each == first for each in others)
+
+
+def test_the_ratio_is_that_of_the_guidelines() -> None:
+    assert contrast("#fff", "#000") == pytest.approx(21)
+    assert contrast("#777777", "#fff") == pytest.approx(4.48, abs=0.005)

@@ -19,7 +19,7 @@ from django_declarative_cron.models import AccessToken
 from django_declarative_cron.store import access_tokens
 
 from . import pages, rows
-from .test_actions import KEYS
+from .test_actions import READY
 
 LAST = datetime.max.replace(tzinfo=UTC)
 SHOWN = "9999-12-31 23:59:59 UTC"
@@ -56,7 +56,7 @@ def test_the_admin_shows_it_in_utc(root: Client, last_rows: list[Model]) -> None
     plain = [
         reverse(f"admin:{pages.APP}_scheduledtask_{name}") for name in ("timeline", "calendar")
     ]
-    acts = [pages.act(key, last_rows[0]) for key in KEYS]
+    acts = [pages.act(key, last_rows[0]) for key in READY]
     for address in (*plain, *acts):
         assert root.get(address).status_code == 200
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,10 +11,9 @@ from django.test import Client
 from django.urls import reverse
 
 from . import pages, rows
+from .pages import text
 from .rows import NOW
 from .test_tasks import cells
-
-Words = Callable[[Any], str]
 
 
 def live(row: Any = None, model: str = "scheduledtask", site: str = "admin") -> str:
@@ -48,7 +46,7 @@ def test_the_list_sends_its_overview_and_its_rows_and_no_more(root: Client) -> N
         assert absent not in html
 
 
-def test_the_page_of_a_task_sends_its_state_and_its_story(root: Client, text: Words) -> None:
+def test_the_page_of_a_task_sends_its_state_and_its_story(root: Client) -> None:
     task = rows.task(pending_retry_until=NOW + timedelta(minutes=5))
     rows.run(outcome="failed", error="no route to host")
     page, part = root.get(pages.page(task)), root.get(live(task))
@@ -66,33 +64,25 @@ def test_the_page_of_a_task_sends_its_state_and_its_story(root: Client, text: Wo
 
 def test_filters_pages_and_sites_are_those_of_the_page(root: Client) -> None:
     rows.task("paused", paused_since=NOW)
-    rows.task("active")
+    gone = rows.task("active")
     assert cells(root.get(f"{live()}?status=paused"), "name") == ["paused"]
     assert cells(root.get(f"{live(site='operations')}?q=activ"), "name") == ["active"]
-
-
-def test_the_schedulers_send_their_list(root: Client, text: Words) -> None:
-    rows.instance(host="shop-1")
-    assert "shop-1" in text(root.get(live(model="schedulerinstance")))
-    page = root.get(pages.changelist("schedulerinstance")).content.decode()
-    assert announced(page)["rows"] == "result_list"
-
-
-def test_a_task_that_is_gone_has_no_parts(root: Client) -> None:
-    task = rows.task()
-    address = live(task)
-    task.delete()
+    address = live(gone)
+    gone.delete()
     assert root.get(address).status_code == 302
 
 
-def test_only_failures_are_announced_to_who_hears_the_page(root: Client) -> None:
-    rows.task()
-    html = root.get(pages.changelist()).content.decode()
+def test_the_schedulers_send_their_list(root: Client) -> None:
+    rows.instance(host="shop-1")
+    assert "shop-1" in text(root.get(live(model="schedulerinstance")))
+    html = root.get(pages.changelist("schedulerinstance")).content.decode()
+    assert announced(html)["rows"] == "result_list"
+    # Screen readers announce failures only.
     assert '<span class="ddc-live-at"></span>' in html
     assert '<span class="ddc-live-failed" role="status"></span>' in html
 
 
-def test_the_page_of_a_run_is_renewed_until_the_run_has_ended(root: Client, text: Words) -> None:
+def test_the_page_of_a_run_is_renewed_until_the_run_has_ended(root: Client) -> None:
     run = rows.run(outcome="running", finished_at=None)
     page = root.get(pages.page(run)).content.decode()
     told = announced(page)

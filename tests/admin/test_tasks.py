@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,15 +14,22 @@ from django.utils import translation
 from django.utils.html import strip_tags
 
 from django_declarative_cron.admin import tasks
-from django_declarative_cron.models import ScheduledTask
+from django_declarative_cron.admin.badges import STATUS_WORDS
+from django_declarative_cron.core.overlap import POLICIES
+from django_declarative_cron.core.state import TaskState
+from django_declarative_cron.core.status import Status, status_of
+from django_declarative_cron.models import ScheduledTask, SchedulerInstance
 from django_declarative_cron.store.overview import Ran
+from django_declarative_cron.store.queries import next_start_of
+from django_declarative_cron.store.rows import state_of
+from django_declarative_cron.store.status import next_start_at, status_query
 
 from ..timezones import local_time
 from . import pages, rows
-from .conftest import LIMITING, Login
+from .conftest import Login
+from .pages import text
 from .rows import NOW
 
-Words = Callable[[Any], str]
 HOUR = timedelta(hours=1)
 
 
@@ -117,18 +125,9 @@ def test_the_whole_instant_is_the_title_of_a_short_one(settings: Any) -> None:
 @pytest.mark.django_db
 def test_the_schedule_is_shown_as_written_and_in_words() -> None:
     cron = {"cron": "30 9 * * 1", "timezone": "Europe/Berlin"}
-    found = shown(tasks.schedule, **cron)
-    assert found.startswith("30 9 * * 1 Europe/Berlin At 09:30")
+    assert shown(tasks.schedule, **cron).startswith("30 9 * * 1 Europe/Berlin At 09:30")
     with translation.override("de"):
         assert "Montag" in shown(tasks.schedule, name="other", **cron)
-
-
-@pytest.mark.django_db
-def test_a_name_that_is_cut_is_whole_in_its_title(root: Client) -> None:
-    name = "report " * 30
-    rows.task(name)
-    html = root.get(pages.changelist()).content.decode()
-    assert f'<span title="{name}">{name}</span></a>' in html
 
 
 @pytest.mark.django_db
@@ -185,17 +184,19 @@ def names(client: Client, query: str = "") -> list[str]:
     return cells(client.get(pages.changelist(query=query)), "name")
 
 
-def test_the_list_shows_one_line_a_task(root: Client, text: Words) -> None:
+def test_the_list_shows_one_line_a_task(root: Client) -> None:
     rows.instance(heartbeat_at=NOW - timedelta(seconds=4))
-    rows.task("a", cron="30 9 * * 1-5", timezone="Europe/Berlin")
-    rows.run("a", "failed", scheduled_for=NOW - HOUR)
-    rows.run("a")
+    name = "report " * 30
+    rows.task(name)
+    rows.run(name, "failed", scheduled_for=NOW - HOUR)
+    rows.run(name)
     response = root.get(pages.changelist())
     assert cells(response, "status") == ["● Active"]
-    assert cells(response, "schedule")[0].startswith("30 9 * * 1-5 Europe/Berlin At 09:30")
+    assert cells(response, "schedule")[0].startswith("0 * * * * UTC Every hour")
     assert cells(response, "next_run")[0].startswith("in 59 min")
     assert cells(response, "last_run")[0].startswith("✔ succeeded")
     html = response.content.decode()
+    assert f'<span title="{name}">{name}</span></a>' in html
     assert 'aria-label="1 of the last 2 succeeded"' in html
     assert html.index("ddc-summary") < html.index('id="result_list"')
     assert 'href="#result_list"' in html
@@ -279,25 +280,6 @@ def test_tasks_of_another_deployment_are_not_shown(root: Client) -> None:
     assert root.get(pages.page(theirs)).status_code == 302
 
 
-@pytest.mark.parametrize("scheduler", [True, False])
-def test_a_hundred_rows_take_ten_queries_at_most(
-    login: Login, django_assert_max_num_queries: Any, scheduler: bool
-) -> None:
-    """P52; session, user and permissions included, the banner without a scheduler is not."""
-    rows.instance(heartbeat_at=NOW if scheduler else NOW - HOUR)
-    banner = 0 if scheduler else 3
-    for number in range(120):
-        rows.task(f"task {number:03}", description="x", timezone="Europe/Berlin")
-        rows.run(f"task {number:03}")
-    client = login("view_scheduledtask", "run_scheduledtask")
-    client.get(pages.changelist())
-    with django_assert_max_num_queries(10 + banner + LIMITING) as queries:
-        response = client.get(pages.changelist())
-    assert len(cells(response, "name")) == 100
-    ours = sum("declarative_cron" in query["sql"] for query in queries.captured_queries)
-    assert ours <= 6 + banner
-
-
 # --- the strip ------------------------------------------------------------------
 
 
@@ -306,11 +288,16 @@ def strip(response: Any) -> str:
     return "" if found is None else " ".join(strip_tags(found[0]).split())
 
 
-def test_the_strip_names_the_leader_and_counts_tasks_with_problems(root: Client) -> None:
-    leader = rows.instance(heartbeat_at=NOW - timedelta(seconds=4))
-    rows.instance(host="other")
+def lead(**fields: Any) -> SchedulerInstance:
+    leader = rows.instance(**fields)
     leader.scheduler.leader = leader
     leader.scheduler.save()
+    return leader
+
+
+def test_the_strip_names_the_leader_and_counts_tasks_with_problems(root: Client) -> None:
+    lead(heartbeat_at=NOW - timedelta(seconds=4))
+    rows.instance(host="other")
     rows.task("a", running_run=1)
     rows.task("b", paused_since=NOW, failures=2)
     rows.task("c", next_run_at=NOW - HOUR)
@@ -323,19 +310,15 @@ def test_the_strip_names_the_leader_and_counts_tasks_with_problems(root: Client)
 
 
 def test_the_strip_names_no_host_to_those_who_may_not_see_schedulers(login: Login) -> None:
-    leader = rows.instance(host="cellar")
-    leader.scheduler.leader = leader
-    leader.scheduler.save()
+    lead(host="cellar")
     response = login("view_scheduledtask").get(pages.changelist())
     assert strip(response) == "Leader: running, 0 standbys"
     assert "cellar" not in response.content.decode()
 
 
-def test_the_strip_and_the_banner_agree_on_a_silent_leader(root: Client, text: Words) -> None:
+def test_the_strip_and_the_banner_agree_on_a_silent_leader(root: Client) -> None:
     """For half a minute a leader counts although its lease is shorter."""
-    late = rows.instance(heartbeat_at=NOW - timedelta(seconds=25))
-    late.scheduler.leader = late
-    late.scheduler.save()
+    late = lead(heartbeat_at=NOW - timedelta(seconds=25))
     assert strip(root.get(pages.changelist())).startswith("Leader: worker:4711")
     # While only its watchdog sends heartbeats, it does not count.
     late.heartbeat_at, late.mute_since = NOW, NOW - timedelta(seconds=31)
@@ -343,3 +326,103 @@ def test_the_strip_and_the_banner_agree_on_a_silent_leader(root: Client, text: W
     response = root.get(pages.changelist())
     assert strip(response).startswith("Leader: none")
     assert "No scheduler is running" in text(response)
+
+
+# --- one word for each task, the same in the column and in the filter --------------
+
+
+AGO = NOW - timedelta(minutes=2)
+AHEAD = NOW + timedelta(minutes=2)
+
+
+@pytest.mark.requirement("001 Task State Model/1")
+@pytest.mark.parametrize(
+    ("state", "around", "word"),
+    [
+        ({}, {}, Status.ACTIVE),
+        ({}, {"next_run_at": None}, Status.ACTIVE),
+        ({}, {"next_run_at": NOW - timedelta(seconds=60)}, Status.ACTIVE),
+        ({}, {"next_run_at": NOW - timedelta(seconds=61)}, Status.OVERDUE),
+        ({"running": True}, {"next_run_at": AGO}, Status.RUNNING),
+        ({"pending_retry_until": AHEAD}, {}, Status.RETRYING),
+        ({"pending_retry_until": AGO}, {}, Status.OVERDUE),
+        ({"run_requested_at": AGO}, {}, Status.OVERDUE),
+        ({"paused_since": AGO}, {"next_run_at": AGO}, Status.PAUSED),
+        ({"paused_since": AGO, "paused_until": AHEAD}, {}, Status.PAUSED_UNTIL),
+        ({"paused_since": AGO, "paused_until": NOW}, {}, Status.ACTIVE),
+        ({"paused_since": AGO, "paused_until": NOW}, {"next_run_at": AGO}, Status.OVERDUE),
+        ({}, {"enabled": False}, Status.DISABLED),
+        ({"paused_since": AGO, "paused_until": AHEAD}, {"enabled": False}, Status.DISABLED),
+        ({"running": True}, {"enabled": False}, Status.RUNNING),
+        ({"running": True}, {"is_gone": True}, Status.INTERRUPTED),
+        ({"running": True}, {"broken": True}, Status.BROKEN),
+        ({"paused_since": AGO}, {"broken": True}, Status.BROKEN),
+    ],
+)
+def test_the_most_urgent_word_is_said(
+    state: dict[str, Any], around: dict[str, Any], word: Status
+) -> None:
+    found = status_of(
+        TaskState(name="a", registered_at=NOW - timedelta(days=1), **state),
+        NOW,
+        **{"next_run_at": AHEAD, **around},
+    )
+    assert found is word
+
+
+def test_each_word_has_a_shape_of_its_own() -> None:
+    assert len({status.symbol for status in Status}) == len(Status) == len(STATUS_WORDS)
+
+
+def _tasks_of_every_kind(axes: dict[str, tuple[Any, ...]]) -> None:
+    first = rows.task("t")
+    ScheduledTask.objects.bulk_create(
+        ScheduledTask(
+            scheduler=first.scheduler,
+            scheduler_identifier=first.scheduler_identifier,
+            name=f"t{number}",
+            cron=first.cron,
+            timezone="UTC",
+            retry_delay=first.retry_delay,
+            registered_at=first.registered_at,
+            **dict(zip(axes, values, strict=True)),
+        )
+        for number, values in enumerate(product(*axes.values()))
+    )
+
+
+WHEN: dict[str, tuple[Any, ...]] = {
+    "paused_since": (None, AGO),
+    "paused_until": (None, AGO, AHEAD),
+    "pending_retry_until": (None, AGO, AHEAD),
+    "next_run_at": (None, AGO, AHEAD),
+}
+
+
+@pytest.mark.django_db
+def test_the_next_start_of_a_query_is_that_of_the_state() -> None:
+    declarations = ({}, *({"overlap_policy": policy} for policy in POLICIES))
+    _tasks_of_every_kind({**WHEN, "declaration": declarations})
+    for task in ScheduledTask.objects.annotate(found=next_start_at()):
+        start = next_start_of(task)
+        assert task.found == (None if start is None else start.at), task.name
+
+
+@pytest.mark.django_db
+def test_the_filter_agrees_with_the_column_on_every_state() -> None:
+    others: dict[str, tuple[Any, ...]] = {
+        "broken_reason": ("", "no module"),
+        "running_run": (None, 7),
+        "enabled": (True, False),
+        "run_requested_at": (None, AGO),
+    }
+    _tasks_of_every_kind({**WHEN, **others})
+    said = {
+        status: set(ScheduledTask.objects.filter(status_query(status, NOW)).values_list("name"))
+        for status in Status
+    }
+    assert sum(len(names) for names in said.values()) == ScheduledTask.objects.count()
+    for task in ScheduledTask.objects.all():
+        around = {"next_run_at": task.next_run_at, "broken": bool(task.broken_reason)}
+        word = status_of(state_of(task), NOW, enabled=task.enabled, **around)
+        assert (task.name,) in said[word], (task.name, word)

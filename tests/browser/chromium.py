@@ -21,16 +21,9 @@ PATIENCE = 1200.0
 """For all pages in all widths and themes."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--hide-scrollbars",
-    "--force-color-profile=srgb",
-    "--no-first-run",
-    "--disable-extensions",
-    "--disable-background-networking",
-    "--remote-debugging-pipe",
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
+    *("--hide-scrollbars", "--force-color-profile=srgb", "--no-first-run"),
+    *("--disable-extensions", "--disable-background-networking", "--remote-debugging-pipe"),
 )
 
 
@@ -80,19 +73,12 @@ class Chromium:
         return self._session
 
     def show(self, width: int = 1280, height: int = 900, *, dark: bool = False) -> None:
-        """Set the size of the window and what the system prefers."""
-        self._call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 500,
-        )
+        window = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self._call("Emulation.setDeviceMetricsOverride", **window)
         wanted = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", features=[wanted])
 
     def go(self, url: str) -> None:
-        """Open a page, and wait until it is loaded."""
         self._events.clear()
         answer = self._call("Page.navigate", url=url)
         if answer.get("errorText"):
@@ -110,7 +96,6 @@ class Chromium:
         self.wait_for_load()
 
     def fill(self, selector: str, value: str) -> None:
-        """Write into a field."""
         self.run(f"document.querySelector({json.dumps(selector)}).value = {json.dumps(value)}")
 
     def text(self) -> str:
@@ -118,7 +103,6 @@ class Chromium:
         return " ".join(str(self.run("document.body.innerText")).split())
 
     def run(self, script: str) -> Any:
-        """Give the value of an expression."""
         answer = self._call(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
@@ -126,30 +110,23 @@ class Chromium:
         return answer["result"].get("value")
 
     def until(self, what: Callable[[], bool]) -> None:
-        """Wait until something is true."""
         end = time.monotonic() + TIMEOUT
         while not what():
             assert time.monotonic() < end, f"not within {TIMEOUT} s: {self.text()[:2000]}"
             self._listen(0.1)
 
     def height(self) -> int:
-        """Give how high the whole page is."""
         return int(self._call("Page.getLayoutMetrics")["cssContentSize"]["height"])
 
     def picture(self, path: Path, *, most: int = 10_000) -> None:
         """Store a picture of the page, of its upper part where it is long."""
         size = self._call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], most)}
-        answer = self._call(
-            "Page.captureScreenshot",
-            format="png",
-            captureBeyondViewport=True,
-            clip={**clip, "scale": 1},
-        )
+        whole = {"captureBeyondViewport": True, "clip": {**clip, "scale": 1}}
+        answer = self._call("Page.captureScreenshot", format="png", **whole)
         path.write_bytes(base64.b64decode(answer["data"]))
 
     def close(self) -> None:
-        """End the browser and forget what it kept."""
         with suppress(RuntimeError, OSError, AssertionError):
             self._call("Browser.close", session=False)
         with suppress(subprocess.TimeoutExpired):
@@ -161,7 +138,6 @@ class Chromium:
         shutil.rmtree(self._profile, ignore_errors=True)
 
     def wait_for_load(self) -> None:
-        """Wait until the page that was asked for is there."""
         end = time.monotonic() + TIMEOUT
         while not any(each["method"] == "Page.loadEventFired" for each in self._events):
             assert time.monotonic() < end, "the page was not loaded"

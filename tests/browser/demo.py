@@ -5,17 +5,12 @@ from __future__ import annotations
 import random
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 from django_declarative_cron.core.schedule import Schedule
-from django_declarative_cron.models import (
-    ScheduledTask,
-    SchedulerInstance,
-    SchedulerState,
-    TaskOverride,
-    TaskRun,
-)
-from django_declarative_cron.store import rows
+from django_declarative_cron.models import ScheduledTask, SchedulerInstance, SchedulerState, TaskRun
+from django_declarative_cron.store.rows import terms_of
+
+from ..admin import rows
 
 TRACEBACK = """Traceback (most recent call last):
   File "/usr/lib/python3.13/urllib/request.py", line 1319, in do_open
@@ -48,12 +43,22 @@ TASKS: list[tuple[str, str, str, str, float, str]] = [
 def fill(now: datetime) -> SchedulerState:
     """Store it all, as it would be at an instant."""
     chance = random.Random(7)
-    state, _ = SchedulerState.objects.get_or_create(
-        deployment="default", defaults={"digest": "0" * 64}
-    )
+    state = rows.deployment()
     worker = _instances(state, now)
     for name, cron, zone, callback, seconds, fate in TASKS:
-        task = _task(state, name, cron, zone, callback, now)
+        task = rows.task(
+            name,
+            cron=cron,
+            timezone=zone,
+            callback=callback,
+            declaration={
+                "args": [],
+                "options": {},
+                "dialect": "ojs" if "/" in cron else "posix",
+                "overlap_policy": "coalesce",
+            },
+            registered_at=now - timedelta(days=40),
+        )
         _history(task, worker, now, seconds, fate, chance)
         _fate(task, worker, now, fate)
         task.save()
@@ -61,47 +66,14 @@ def fill(now: datetime) -> SchedulerState:
 
 
 def _instances(state: SchedulerState, now: datetime) -> SchedulerInstance:
-    shared: dict[str, Any] = {"scheduler": state, "release": "2026.11.3", "digest": state.digest}
-    leader = SchedulerInstance.objects.create(
-        id=uuid4(),
-        host="shop-worker-1",
-        pid=4711,
-        started_at=now - timedelta(days=3),
-        heartbeat_at=now + timedelta(hours=1),
-        initialized_at=now - timedelta(days=3),
-        **shared,
-    )
-    SchedulerInstance.objects.create(
-        id=uuid4(),
-        host="shop-worker-2",
-        pid=4712,
-        started_at=now - timedelta(days=3),
-        heartbeat_at=now + timedelta(hours=1),
-        initialized_at=now - timedelta(days=3),
-        **shared,
-    )
-    state.leader = leader
-    state.initialized_at = now - timedelta(days=3)
+    since = now - timedelta(days=3)
+    shared: dict[str, Any] = {"release": "2026.11.3", "started_at": since, "initialized_at": since}
+    shared["heartbeat_at"] = now + timedelta(hours=1)
+    leader = rows.instance(host="shop-worker-1", **shared)
+    rows.instance(host="shop-worker-2", pid=4712, **shared)
+    state.leader, state.initialized_at = leader, since
     state.save()
     return leader
-
-
-def _task(
-    state: SchedulerState, name: str, cron: str, zone: str, callback: str, now: datetime
-) -> ScheduledTask:
-    dialect = "ojs" if "/" in cron else "posix"
-    return ScheduledTask(
-        scheduler=state,
-        scheduler_identifier=state.identifier,
-        name=name,
-        cron=cron,
-        timezone=zone,
-        retry_delay=timedelta(minutes=5),
-        callback=callback,
-        digest="0" * 64,
-        declaration={"args": [], "options": {}, "dialect": dialect, "overlap_policy": "coalesce"},
-        registered_at=now - timedelta(days=40),
-    )
 
 
 def _history(
@@ -112,7 +84,7 @@ def _history(
     fate: str,
     chance: random.Random,
 ) -> None:
-    schedule: Schedule = rows.terms_of(task).schedule
+    schedule: Schedule = terms_of(task).schedule
     instant, runs = now, []
     while (found := schedule.latest_at_or_before(instant)) is not None and len(runs) < 1600:
         if found < now - timedelta(days=30):
@@ -174,24 +146,18 @@ def _fate(task: ScheduledTask, worker: SchedulerInstance, now: datetime, fate: s
         task.paused_since = now - timedelta(hours=5)
         task.paused_until = now + timedelta(hours=14)
         task.next_run_at = task.wake_at = task.paused_until + timedelta(minutes=30)
-        TaskOverride.objects.create(
-            scheduler=task.scheduler,
-            task_name=task.name,
-            kind="pause",
-            author="ada",
+        rows.act(
+            task.name,
             note="The supplier changes its prices tonight.",
             created_at=task.paused_since,
             until=task.paused_until,
         )
     if fate == "running":
-        run = TaskRun.objects.create(
-            scheduler=task.scheduler,
-            task_name=task.name,
+        run = rows.run(
+            task.name,
+            "running",
             scheduled_for=now - timedelta(minutes=6),
-            started_at=now - timedelta(minutes=6),
-            reason="due",
-            outcome="running",
-            attempt=1,
+            finished_at=None,
             running_slot=task.name,
             instance=worker,
             epoch=1,

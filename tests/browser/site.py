@@ -28,7 +28,7 @@ def prepare(*, themed: bool) -> None:
     from django.db import connection
 
     django.setup()
-    settings.ROOT_URLCONF = "tests.admin.urls"
+    settings.ROOT_URLCONF = "tests.admin.pages"
     settings.LOGGING_CONFIG = None
     settings.MIDDLEWARE = [f"{__name__}.Policy", *settings.MIDDLEWARE]
     settings.STATIC_ROOT = None

@@ -1,13 +1,21 @@
-"""Rows first, names on every field, nothing that axe objects to: each page, with both themes."""
+"""Each page with both themes, and an operator's way through the admin, in a real browser."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from ..process import run_python
 from .chromium import PATIENCE, installed
+from .walk import NOTE
+
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.own_database,
+    pytest.mark.skipif(installed() is None, reason="chromium is not installed"),
+]
 
 HIGHEST_FIRST_ROW = {"1400": 320, "420": 420}
 COMPACT = ("list", "runs", "schedulers", "tokens", "audit log")
@@ -26,6 +34,15 @@ OF_THE_THEME = {
 """What axe finds in django-admin-interface itself: a rule, and the colours or the element."""
 
 
+def seen(environment: dict[str, str], module: str, *words: str) -> dict[str, Any]:
+    """Return what a module of this folder prints; it needs a process and a database of its own."""
+    words = ("-m", f"tests.browser.{module}", *words)
+    done = run_python(*words, env=environment, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
 def is_of_the_theme(finding: list[str]) -> bool:
     rule, colours, target, html = finding
     return any(
@@ -34,15 +51,9 @@ def is_of_the_theme(finding: list[str]) -> bool:
     )
 
 
-@pytest.mark.nightly
-@pytest.mark.own_database
-@pytest.mark.skipif(installed() is None, reason="chromium is not installed")
 @pytest.mark.parametrize("admin", ["plain", "themed"])
 def test_pages_are_compact_and_accessible(admin: str, project_environment: dict[str, str]) -> None:
-    words = ("-m", "tests.browser.pages", "--admin", admin)
-    done = run_python(*words, env=project_environment, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr
-    for where, page in json.loads(done.stdout).items():
+    for where, page in seen(project_environment, "pages", "--admin", admin).items():
         name, _look, width = where.split(", ")
         assert page["too_wide"] <= 0, where
         for found in ("nameless", "cut", "faint"):
@@ -63,3 +74,18 @@ def test_pages_are_compact_and_accessible(admin: str, project_environment: dict[
             assert page["why"] < page["state"] < page["runs"] < page["upcoming"], where
         if name == "nothing found":
             assert page["skips"] == [], where
+
+
+def test_an_operator_finds_and_mends_what_failed(project_environment: dict[str, str]) -> None:
+    found = seen(project_environment, "walk")
+    assert found["problems"] == []
+    assert found["why"].startswith("It failed, and waits for its retry at ")
+    assert found["cleared"] == "Retry state cleared: exchange-rates."
+    assert found["green"].startswith("✔ succeeded")
+    assert found["paused"] == (
+        f"It does not run because ada paused it, until someone resumes it ({NOTE})."
+    )
+    kinds = [line.split(" UTC ")[1].split()[0] for line in found["audit"]]
+    assert kinds == ["paused", "run", "retry", "run"]
+    assert NOTE in found["audit"][0]
+    assert all(" ada" in line for line in found["audit"][:3])

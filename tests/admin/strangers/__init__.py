@@ -1,1 +1,8 @@
-"""A project whose users have a UUID as key and no user name."""
+"""The settings of that project."""
+
+from tests.settings import *  # noqa: F403
+from tests.settings import INSTALLED_APPS
+
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.admin.strangers"]
+AUTH_USER_MODEL = "strangers.Stranger"
