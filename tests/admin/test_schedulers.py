@@ -116,7 +116,7 @@ def test_runs_have_no_links_for_those_who_may_not_see_them(login: Login) -> None
 # --- the banner ----------------------------------------------------------------
 
 HEADING = "No scheduler is running"
-START = "Start a scheduler: python manage.py runscheduler All schedulers"
+START = "Start a scheduler: python manage.py runscheduler"
 
 
 @pytest.mark.parametrize("model", ["scheduledtask", LIST])
@@ -149,7 +149,7 @@ def test_before_the_first_scheduler_the_command_is_named(root: Client) -> None:
 )
 def test_the_end_of_the_last_one_is_told(root: Client, fields: dict[str, Any], words: str) -> None:
     rows.instance(**fields)
-    assert f"{HEADING} {words} {START}" in text(root.get(pages.changelist()))
+    assert f"{HEADING} {words} {START} All schedulers" in text(root.get(pages.changelist()))
 
 
 def test_silence_is_told_with_the_number_overdue(root: Client) -> None:
@@ -159,7 +159,7 @@ def test_silence_is_told_with_the_number_overdue(root: Client) -> None:
         rows.task(name, next_run_at=NOW - timedelta(hours=2))
     rows.task("c")
     response = root.get(pages.changelist())
-    assert f"worker:4711, 3 h ago. 2 tasks are overdue. {START}" in text(response)
+    assert f"worker:4711, 3 h ago. 2 tasks are overdue. {START} All schedulers" in text(response)
     assert f'href="{pages.changelist(LIST)}"' in response.content.decode()
 
 

@@ -129,34 +129,34 @@ def addresses() -> dict[str, str]:
 
     from django_declarative_cron.models import ScheduledTask, SchedulerInstance, TaskRun
 
+    from ..admin import pages
     from .demo import DEMO_RUN
 
-    prefix = "admin:django_declarative_cron"
     task = ScheduledTask.objects.get(name=DEMO_RUN)
     run = TaskRun.objects.filter(task_name=DEMO_RUN, outcome="failed").order_by("-id")[0]
-    leader = SchedulerInstance.objects.order_by("pid")[0]
-    tasks, calendar = (
-        reverse(f"{prefix}_scheduledtask_{page}") for page in ("changelist", "calendar")
+    calendar, expression, timeline = (
+        reverse(f"admin:{pages.APP}_scheduledtask_{page}")
+        for page in ("calendar", "expression", "timeline")
     )
-    helper = "?expression=30+2+*+3,10+0&timezone=Europe/Berlin&dialect=posix"
+    helper = f"{expression}?expression=30+2+*+3,10+0&timezone=Europe/Berlin&dialect=posix"
     return {
-        "list": tasks,
-        "filtered": f"{tasks}?status=overdue",
-        "nothing found": f"{tasks}?q=nothing",
-        "task": reverse(f"{prefix}_scheduledtask_change", args=[task.pk]),
-        "pause": reverse(f"{prefix}_scheduledtask_act", args=["pause"]) + f"?task={task.pk}",
-        "runs": reverse(f"{prefix}_taskrun_changelist"),
-        "run": reverse(f"{prefix}_taskrun_change", args=[run.pk]),
-        "schedulers": reverse(f"{prefix}_schedulerinstance_changelist"),
-        "scheduler": reverse(f"{prefix}_schedulerinstance_change", args=[leader.pk]),
-        "tokens": reverse(f"{prefix}_accesstoken_changelist"),
-        "token": reverse(f"{prefix}_accesstoken_add"),
-        "audit log": reverse(f"{prefix}_taskoverride_changelist"),
-        "timeline": reverse(f"{prefix}_scheduledtask_timeline"),
+        "list": pages.changelist(),
+        "filtered": pages.changelist(query="?status=overdue"),
+        "nothing found": pages.changelist(query="?q=nothing"),
+        "task": pages.page(task),
+        "pause": pages.act("pause", task),
+        "runs": pages.changelist("taskrun"),
+        "run": pages.page(run),
+        "schedulers": pages.changelist("schedulerinstance"),
+        "scheduler": pages.page(SchedulerInstance.objects.order_by("pid")[0]),
+        "tokens": pages.changelist("accesstoken"),
+        "token": reverse(f"admin:{pages.APP}_accesstoken_add"),
+        "audit log": pages.changelist("taskoverride"),
+        "timeline": timeline,
         "calendar": calendar,
         "day": f"{calendar}?day={datetime.now(UTC):%Y-%m-%d}",
-        "expression": reverse(f"{prefix}_scheduledtask_expression") + helper,
-        "invalid": reverse(f"{prefix}_scheduledtask_expression") + helper.replace("30", "99"),
+        "expression": helper,
+        "invalid": helper.replace("30", "99"),
     }
 
 
@@ -185,26 +185,18 @@ def axe_core() -> str:
 
 
 def many_tasks() -> None:
-    """Store so many tasks of every status that the list has several pages, and a token."""
+    """Store so many tasks that the list has several pages, and a token."""
     from django_declarative_cron.core.http_api import Right
-    from django_declarative_cron.models import ScheduledTask
     from django_declarative_cron.store import access_tokens
 
-    seed = ScheduledTask.objects.order_by("pk")[0]
-    names = [
-        f"{number:03} a task with a name that is longer than its column" for number in range(149)
-    ]
-    fields = {
-        field.attname: getattr(seed, field.attname)
-        for field in ScheduledTask._meta.concrete_fields
-        if not field.primary_key
-    }
+    from ..admin import rows
+
     now = datetime.now(UTC)
     later = now + timedelta(hours=2)
-    fields |= {"next_run_at": later, "wake_at": later, "running_run": None}
-    ScheduledTask.objects.bulk_create(
-        ScheduledTask(**fields | {"name": name}) for name in [*names, "x" * 255]
-    )
+    for number in range(149):
+        name = f"{number:03} a task with a name that is longer than its column"
+        rows.task(name, next_run_at=later, wake_at=later)
+    rows.task("x" * 255, next_run_at=later, wake_at=later)
     access_tokens.create("warehouse", [Right.READ], now, author="ada", expires_at=None)
 
 

@@ -81,20 +81,15 @@ def opened(base: str) -> Iterator[Chromium]:
     executable = installed()
     if executable is None:
         sys.exit("Install chromium, or name one in DDC_CHROMIUM.")
-    browser = Chromium(executable)
-    try:
-        log_in(browser, base)
-        yield browser
-    finally:
-        browser.close()
-
-
-def log_in(browser: Chromium, base: str) -> None:
-    """Log in as the person who may do everything, by the form."""
     from django.contrib.auth.models import User
 
     User.objects.create_superuser("ada", password="green")
-    browser.go(f"{base}/admin/login/?next=/admin/")
-    browser.fill("#id_username", "ada")
-    browser.fill("#id_password", "green")
-    browser.click("[type=submit]")
+    browser = Chromium(executable)
+    try:
+        browser.go(f"{base}/admin/login/?next=/admin/")
+        browser.fill("#id_username", "ada")
+        browser.fill("#id_password", "green")
+        browser.click("[type=submit]")
+        yield browser
+    finally:
+        browser.close()

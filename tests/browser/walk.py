@@ -11,8 +11,8 @@ import sys
 from datetime import timedelta
 from typing import Any
 
-from .chromium import Chromium, installed
-from .site import log_in, prepare, served
+from .chromium import Chromium
+from .site import opened, prepare, served
 
 NOTE = "The bank is down for maintenance."
 
@@ -34,7 +34,6 @@ def walk(browser: Chromium, base: str) -> dict[str, Any]:
     from django.urls import reverse
 
     seen: dict[str, Any] = {}
-    log_in(browser, base)
     browser.go(base + reverse("admin:django_declarative_cron_scheduledtask_changelist"))
     browser.until(lambda: reloaded(browser, "Retrying"))
     browser.click("#result_list th.field-name a")
@@ -77,28 +76,19 @@ def first_run(browser: Chromium) -> str:
 
 def main() -> None:
     """Walk, and print what was seen as JSON."""
-    executable = installed()
-    if executable is None:
-        sys.exit("no chromium is installed")
     prepare(themed=False)
     from django_declarative_cron import Scheduler
+    from django_declarative_cron.runtime.clock import system_clock
     from django_declarative_cron.store import operator_actions
     from django_declarative_cron.store.operator_actions import Act
 
     scheduler = Scheduler()
     scheduler.initialize([("exchange-rates", "0 0 1 1 *", fetch_rates, timedelta(hours=1))])
     try:
-        from django_declarative_cron.runtime.clock import system_clock
-
-        operator_actions.request_run(
-            ["exchange-rates"], Act(author="nobody", at=system_clock.now())
-        )
-        with served() as base:
-            browser = Chromium(executable)
-            try:
-                seen = walk(browser, base)
-            finally:
-                browser.close()
+        asked = Act(author="nobody", at=system_clock.now())
+        operator_actions.request_run(["exchange-rates"], asked)
+        with served() as base, opened(base) as browser:
+            seen = walk(browser, base)
     finally:
         scheduler.stop()
     sys.stdout.write(json.dumps(seen, indent=1))
