@@ -55,12 +55,12 @@ def test_the_table(cron: Cron, changed: Simulation) -> None:
         "CHANGE        TASK     DETAILS",
         f"+ new         fresh    15 6 * * 1  {PROJECT}",
         "~ overridden  moved    cron: 0 7 * * * → 0 8 * * *, retry_delay: 5 min → 1 min 30 s",
-        "- orphaned    gone",
+        "- removed     gone",
         f"= preserved   rewired  0 7 * * *  {PROJECT}, changed: callback",
         f"= preserved   same     0 7 * * *  {PROJECT}",
     ]
     assert answer.err.splitlines()[-2:] == [
-        "- orphaned: row is removed; its history and audit log stay",
+        "- removed: its history and audit log stay",
         "= preserved: state is kept",
     ]
     data = cron("plan", "--format", "json", clock=changed.clock).data
@@ -73,7 +73,7 @@ def test_it_does_what_it_said_when_a_scheduler_starts(
     changed.initialize(settings.SCHEDULED_TASKS)
     answer = cron("plan", clock=changed.clock)
     assert answer.err.splitlines()[:2] == [
-        "0 new, 0 overridden, 4 preserved, 0 orphaned.",
+        "0 new, 0 overridden, 4 preserved, 0 removed.",
         "Nothing would change.",
     ]
 
@@ -90,7 +90,7 @@ def test_it_writes_nothing(form: str, cron: Cron, changed: Simulation) -> None:
 def test_nothing_declared_and_nothing_stored(cron: Cron, declare: Declare) -> None:
     declare()
     assert cron("plan").err.splitlines() == [
-        "0 new, 0 overridden, 0 preserved, 0 orphaned.",
+        "0 new, 0 overridden, 0 preserved, 0 removed.",
         "Nothing would change.",
     ]
 

@@ -145,7 +145,7 @@ def _row(terminal: Terminal, run: TaskRun, zone: tzinfo, now: datetime) -> list[
 
 def _reason(run: TaskRun) -> list[str]:
     detail = run.detail if isinstance(run.detail, dict) else {}
-    reason = run.reason.replace("_", " ")
+    reason = "restart" if run.reason == "orphaned" else run.reason.replace("_", " ")
     if run.attempt > 1:
         most = detail.get("max_attempts")
         reason += f", attempt {run.attempt}" + (f" of {most}" if most else "")

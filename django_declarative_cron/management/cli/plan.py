@@ -16,14 +16,14 @@ from .terminal import Cell, Terminal
 
 _HEADER = ("CHANGE", "TASK", "DETAILS")
 _NEW, _OVERRIDDEN = "+ new", "~ overridden"
-_PRESERVED, _ORPHANED = "= preserved", "- orphaned"
+_PRESERVED, _REMOVED = "= preserved", "- removed"
 _MEANINGS = {
     _NEW: "state begins; only the current minute may be due",
     _OVERRIDDEN: "state begins anew; only the current minute may be due",
-    _ORPHANED: "row is removed; its history and audit log stay",
+    _REMOVED: "its history and audit log stay",
     _PRESERVED: "state is kept",
 }
-_ROLES = {_NEW: "SUCCESS", _OVERRIDDEN: "WARNING", _ORPHANED: "ERROR"}
+_ROLES = {_NEW: "SUCCESS", _OVERRIDDEN: "WARNING", _REMOVED: "ERROR"}
 
 
 def _answer(context: Context, options: Options) -> None:
@@ -78,7 +78,7 @@ class PlanReport:
         plan, entries = self.plan, list(self._entries())
         terminal.remark(
             f"{len(plan.new)} new, {len(plan.overridden)} overridden, "
-            f"{len(plan.preserved)} preserved, {len(plan.orphaned)} orphaned."
+            f"{len(plan.preserved)} preserved, {len(plan.orphaned)} removed."
         )
         if plan.is_empty:
             terminal.remark("Nothing would change.")
@@ -100,7 +100,7 @@ class PlanReport:
         for override in self.plan.overridden:
             yield _OVERRIDDEN, override.declaration.name, list(_override_lines(override))
         for name in self.plan.orphaned:
-            yield _ORPHANED, name, []
+            yield _REMOVED, name, []
         for declaration in self.plan.updated:
             keys = ", ".join(self.changed.get(declaration.name, []))
             yield _PRESERVED, declaration.name, [_schedule(declaration), f"changed: {keys}"]
