@@ -353,4 +353,5 @@ class TaskRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.task_name} {format_instant(self.scheduled_for, timezone.get_current_timezone())}"
+        at = format_instant(self.scheduled_for, timezone.get_current_timezone())
+        return f"{self.task_name} {at}"
