@@ -177,6 +177,10 @@ def _write_more(theirs: SchedulerState) -> None:
     run = {"scheduler": theirs, "scheduled_for": now, "reason": "due"}
     TaskRun.objects.create(**run, task_name="new", outcome="running", running_slot="new")
     TaskRun.objects.create(**run, task_name="new-2", outcome="succeeded", started_at=now)
+    TaskRun.objects.create(**run, task_name="plain", outcome="failed", finished_at=now)
+    event = {"scheduler": theirs, "type": "job.started", "created_at": now}
+    OutboxEvent.objects.create(**event, event_id=uuid.uuid4())
+    OutboxEvent.objects.create(**event, event_id=uuid.uuid4(), dead_lettered_at=now)
     act = {"scheduler": theirs, "created_at": now, "author": "theirs"}
     TaskOverride.objects.create(**act, task_name="new-3", kind=TaskOverride.Kind.PAUSE)
     TaskOverride.objects.create(**act, task_name="plain", kind=TaskOverride.Kind.RUN)
@@ -187,8 +191,8 @@ def _write_more(theirs: SchedulerState) -> None:
         scheduler=theirs, name="their token", key="theirs too", digest="d", created_at=now
     )
     SchedulerInstance.objects.create(
-        scheduler=theirs, host="theirs", pid=3, release="2", started_at=now, initialized_at=now,
-        heartbeat_at=now, watched_since=now - DAY, digest="theirs",
+        scheduler=theirs, host="theirs", pid=3, release="spring", digest="theirs",
+        started_at=now, initialized_at=now, heartbeat_at=now, watched_since=now - DAY,
     )  # fmt: skip
 
 

@@ -85,7 +85,9 @@ def deed(act: Callable[[Stage], Any]) -> Callable[[Stage], Any]:
 
 @deed
 def _claim(stage: Stage) -> Any:
-    ScheduledTask.objects.filter(scheduler__deployment="default").update(wake_at=stage.now)
+    mine = ScheduledTask.objects.filter(scheduler__deployment="default")
+    for number, name in enumerate(mine.order_by("name").values_list("name", flat=True)):
+        mine.filter(name=name).update(wake_at=stage.now - number * FIVE_MINUTES)
     claimed = claims.claim_due(stage.member, stage.by_name, stage.now, reaping=True)
     starts = [(each.task_name, each.started.attempt) for each in claimed.claims]
     return sorted(starts), claimed.considered, claimed.more, claimed.strangers
@@ -130,9 +132,9 @@ def _reconcile(stage: Stage, release: str = "") -> Any:
 
 
 @deed
-def _bring_an_older_release(stage: Stage) -> Any:
-    SchedulerState.objects.filter(deployment="default").update(release="2")
-    return _reconcile(stage, release="1-beta~")
+def _bring_another_release(stage: Stage) -> Any:
+    SchedulerState.objects.filter(deployment="default").update(release="autumn")
+    return _reconcile(stage, release="spring")
 
 
 @deed
@@ -223,12 +225,11 @@ def _create_tokens(stage: Stage) -> Any:
 @deed
 def _prune(stage: Stage) -> Any:
     TaskRun.objects.filter(scheduler__deployment="default").update(running_slot=None)
-    old = pruning.prune_old(stage.member, stage.now - timedelta(minutes=4))
-    return (
-        old,
+    return [
         pruning.prune_surplus(stage.member, "plain", 1),
+        pruning.prune_old(stage.member, stage.now - timedelta(minutes=4)),
         pruning.behind(replace(stage.member, database_time=stage.time), stage.now),
-    )
+    ]
 
 
 @deed
@@ -245,9 +246,8 @@ def _leave(stage: Stage) -> Any:
 @deed
 def _watch(stage: Stage) -> Any:
     liveness.heartbeat(stage.member, (stage.now - HOUR, stage.now))
-    member = replace(stage.member, lease=FIVE_MINUTES, dead_after=None)
-    watch = (stage.now - HOUR, stage.now)
-    return guard.silence_limit(member, watch, None, stage.now)
+    member = replace(stage.member, lease=FIVE_MINUTES, dead_after=None, renew=FIVE_MINUTES / 5)
+    return guard.silence_limit(member, (stage.now - DAY, stage.now - HOUR), None, stage.now)
 
 
 @deed
@@ -302,7 +302,7 @@ def _overview(stage: Stage) -> Any:
         list(tasks.annotate(oldest=overview.oldest_recent()).values_list("oldest", flat=True)),
         [t.name for t in overview.last_outcome(tasks, "failed")],
         [t.name for t in tasks.filter(overview.failed_lately("default", stage.now))],
-        [t.name for t in status.overdue_tasks(*deployment, stage.now + DAY)],
+        sorted(t.name for t in status.overdue_tasks(*deployment, stage.now + DAY)),
     ]  # fmt: skip
 
 
