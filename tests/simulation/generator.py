@@ -85,7 +85,7 @@ class Declaring:
         )
 
     def _local_time_near(self, zone: str) -> datetime:
-        """Give a local time that comes soon, or one that is lost or comes twice."""
+        """Return a local time that comes soon, or one that is lost or comes twice."""
         if self.chance.random() < 0.5:
             ahead = timedelta(seconds=self.chance.choice((0, 60, 600, 3600, 4000, 7200, 20_000)))
             return (self.start + ahead).astimezone(ZoneInfo(zone))
@@ -142,7 +142,7 @@ class _Maker:
         return [("advance", self.chance.choice(self._affordable()))]
 
     def _affordable(self) -> list[int]:
-        """Give the times that can pass without too many starts or passes."""
+        """Return the times that can pass without too many starts or passes."""
         pace = (LEASE // 3 if self.lease else 600) if self.instances > 1 else 3600
         periods = [period_of(cron) for _, cron, *_ in self.registrations] or [86_400]
         longest = min(MOST_PASSES * pace, MOST_STARTS / sum(1 / period for period in periods))
@@ -214,7 +214,7 @@ class _Maker:
         return [("job", name, tuple((each, self.chance.choice(durations)) for each in outcomes))]
 
     def _long(self, name: str) -> int:
-        """Give a duration in which a task is due again, or its retry would be."""
+        """Return a duration in which a task is due again, or its retry would be."""
         crons = [cron for other, cron, *_ in self.registrations if other == name]
         period = min(map(period_of, crons), default=60)
         return int(period * self.chance.choice((0.9, 1.1, 2.4))) if period <= 3600 else 700
@@ -296,7 +296,7 @@ class _Maker:
         return [("refuse", *self._statement(), times), *self._something()]
 
     def _statement(self) -> tuple[int, str]:
-        """Give the number of a statement; the first ones are those of a start and its end."""
+        """Return the number of a statement; the first ones are those of a start and its end."""
         if self.chance.random() < 0.5:
             return self.chance.randint(1, 7), "writes"
         return self.chance.randint(1, 18 if self.chance.random() < 0.7 else 45), "all"

@@ -189,7 +189,7 @@ def every_occurrence_is_accounted_for(snapshot: Snapshot, ledger: Ledger) -> Ite
 def _spans(
     name: str, task: Row, base: datetime, snapshot: Snapshot
 ) -> Iterator[tuple[datetime, datetime, int]]:
-    """Give what rows say of occurrences since the epoch began, repetitions left out."""
+    """Return what rows say of occurrences since the epoch began, repetitions left out."""
     for run in snapshot.started(name, [task["epoch"]]):
         is_new = run["attempt"] == 1 and run["reason"] != "manual"
         if is_new and run["scheduled_for"] > base:
@@ -357,7 +357,7 @@ ALL: Mapping[str, Invariant] = {
 
 
 def broken(snapshot: Snapshot, ledger: Ledger) -> Iterator[tuple[str, str]]:
-    """Give the name of every invariant that does not hold, and what is wrong."""
+    """Return the name of every invariant that does not hold, and what is wrong."""
     for name, invariant in ALL.items():
         for wrong in invariant(snapshot, ledger):
             yield name, wrong

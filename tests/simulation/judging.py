@@ -62,7 +62,7 @@ def judged_rows(sim: Simulation, story: Story) -> Iterator[Wrong]:
 
 
 def _unasked(story: Story, task: str | None) -> set[str]:
-    """Give the axioms that have no meaning after what happened in a story.
+    """Return the axioms that have no meaning after what happened in a story.
 
     To the theory nothing that a person asks for is an obligation, and what a person or the
     settings forbid is one. An instance that hangs is gone without a crash: others have its

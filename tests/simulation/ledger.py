@@ -44,7 +44,7 @@ class Snapshot:
         )
 
     def started(self, name: str, epochs: Iterable[int] | None = None) -> list[Row]:
-        """Give the rows of a task's runs, oldest first."""
+        """Return the rows of a task's runs, oldest first."""
         wanted = None if epochs is None else set(epochs)
         return [
             run
@@ -55,7 +55,7 @@ class Snapshot:
         ]
 
     def unserved(self, name: str, epoch: int) -> list[Row]:
-        """Give the rows of what did not run, oldest first."""
+        """Return the rows of what did not run, oldest first."""
         return [
             run
             for run in self.runs
@@ -64,7 +64,7 @@ class Snapshot:
 
 
 def schedule_of(task: Row) -> Schedule:
-    """Give the schedule of a task's row, read anew from its declaration."""
+    """Return the schedule of a task's row, read anew from its declaration."""
     keys = task["declaration"]
     return Schedule(
         parse(task["cron"]), ZoneInfo(task["timezone"]), gap=keys["gap"], fold=keys["fold"]
@@ -72,12 +72,12 @@ def schedule_of(task: Row) -> Schedule:
 
 
 def mark_of(task: Row) -> datetime:
-    """Give the instant up to which a task's row says that all is accounted for."""
+    """Return the instant up to which a task's row says that all is accounted for."""
     return max(task["registered_at"], task["discharged_at"] or task["registered_at"])
 
 
 def delay_of(task: Row) -> timedelta:
-    """Give how long after a failure a task's row lets it try again (RT-14)."""
+    """Return how long after a failure a task's row lets it try again (RT-14)."""
     return task["retry_delay"] or timedelta(seconds=1)
 
 
@@ -130,11 +130,11 @@ class Ledger:
         self.calls[call] += 1
 
     def note_reset(self, event: events.TaskHighWaterMarkReset, **_: object) -> None:
-        """Take note of a mark that was set back, as a receiver of the signal."""
+        """Note a mark that was set back, as a receiver of the signal."""
         self.resets[event.task_name] = event.at
 
     def note_pause(self, name: str, at: datetime, until: datetime | None) -> None:
-        """Take note of a pause; of a second one only its end counts."""
+        """Note a pause; of a second one only its end counts."""
         pauses = self.pauses.setdefault(name, [])
         if not pauses or (pauses[-1].until is not None and pauses[-1].until <= at):
             pauses.append(Pause(at))

@@ -125,7 +125,7 @@ class _Player:
         return bool(self.played.wrong) and not self.to_the_end
 
     def _take(self, step: Step) -> bool:
-        """Take one step; tell whether the story can go on."""
+        """Take one step; return whether the story can go on."""
         before = self.sim.now
         try:
             getattr(self, f"do_{step[0].replace(' ', '_')}")(*step[1:])

@@ -52,7 +52,7 @@ _MOST_PLAYS = 600
 
 
 def shrunk(story: Story, rules: set[str], most_plays: int = _MOST_PLAYS) -> Story:
-    """Give a small story in which one of the same rules is broken.
+    """Return a small story in which one of the same rules is broken.
 
     A story that breaks another rule only is another find.
     """
@@ -105,7 +105,7 @@ def _with_simpler_steps(story: Story, fails: Callable[[Story], bool]) -> Story:
 
 
 def _simpler(step: Step) -> Iterator[Step]:
-    """Give steps that say less."""
+    """Return steps that say less."""
     match step:
         case ("deploy", registrations) if len(registrations) > 1:
             for left_out in range(len(registrations)):

@@ -45,7 +45,7 @@ def _numbered() -> Iterator[tuple[Profile, int]]:
 
 
 def _refusing() -> Iterator[Story]:
-    """Give stories in which one of the writes around a start and its end is refused."""
+    """Return stories in which one of the writes around a start and its end is refused."""
     task = ("a", "* * * * *", 30, "UTC")
     for number in range(1, 13):
         refused = ("refuse", number, "writes", 1)
@@ -54,7 +54,7 @@ def _refusing() -> Iterator[Story]:
 
 
 def _told(first: str) -> Story:
-    """Give a story by the name under which it is recorded."""
+    """Return a story by the name under which it is recorded."""
     kind, _, number = first.partition(":")
     if kind == _REFUSING:
         return next(islice(_refusing(), int(number), None))

@@ -32,13 +32,13 @@ _NAMED = named(os.environ.get(SEEDS, ""))
 
 
 def _further() -> Iterable[int]:
-    """Give the seeds of this database: each plays stories that the other does not."""
+    """Return the seeds of this database: each plays stories that the other does not."""
     numbers = _SLOW[settings.DATABASES["default"]["ENGINE"].rpartition(".")[2]]
     return [_OTHERS + number for number in numbers]
 
 
 def _quick() -> Iterable[int]:
-    """Give the seeds of this Python, Django and database."""
+    """Return the seeds of this Python, Django and database."""
     databases = ["sqlite3", "postgresql", "mysql"]
     database = settings.DATABASES["default"]["ENGINE"].rpartition(".")[2]
     pair = 100 * sys.version_info.minor + 10 * django.VERSION[0] + django.VERSION[1]

@@ -127,7 +127,7 @@ def test_calendars_and_spread_count_and_are_named_as_reasons(settings: Any) -> N
 
 
 def breaks(day: date) -> bool:
-    """Give no answer."""
+    """Return no answer."""
     raise RuntimeError("the file is not there")
 
 
