@@ -17,10 +17,11 @@ import socket
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 _HIGH = 200
 
@@ -45,6 +46,39 @@ def fork() -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()
+
+
+@contextmanager
+def ending_children() -> Iterator[None]:
+    """End a process that is forked within a block and leaves it: it must not go on as its parent.
+
+    It ends as a Python program does, with the exit code that it asked for; 1 where it returned.
+    """
+    parent = os.getpid()
+    try:
+        yield
+    except BaseException as error:
+        if os.getpid() != parent:
+            _exit(error)
+        raise
+    if os.getpid() != parent:
+        _exit(None)
+
+
+def _exit(error: BaseException | None) -> NoReturn:
+    code = 1
+    try:
+        if not isinstance(error, SystemExit):
+            if error is not None:
+                sys.excepthook(type(error), error, error.__traceback__)
+        elif error.code is None or isinstance(error.code, int):
+            code = (error.code or 0) & 0xFF
+        else:
+            sys.stderr.write(f"{error.code}\n")
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
 
 
 IGNORED = tuple(

@@ -7,7 +7,6 @@ import contextvars
 import decimal
 import inspect
 import io
-import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,7 +23,7 @@ from ..core.declarations.declaration import Declaration, Target
 from ..store import results
 from ..store.guard import Member
 from ..store.results import Result
-from . import connections
+from . import connections, forking
 from .clock import Clock
 from .context import Run as Run
 from .context import Tail, kept, running
@@ -178,13 +177,8 @@ def _called(work: Work, clock: Clock, success: Callable[[Any], Result]) -> Resul
 
 
 def _returned(work: Work) -> Any:
-    process = os.getpid()
-    try:
+    with forking.ending_children():
         value = invoke(work)
-    finally:
-        if os.getpid() != process:
-            # A child that the callback forked has returned: it must not go on as its parent.
-            os._exit(1)
     return asyncio.run(finished(value)) if inspect.isawaitable(value) else _consumed(value)
 
 
@@ -198,7 +192,9 @@ async def finished(value: Awaitable[Any]) -> Any:
     # Leaving it would block the event loop until the thread has ended.
     await own.__aenter__()  # type: ignore[no-untyped-call]
     try:
-        returned = _consumed(await value)
+        with forking.ending_children():
+            returned = await value
+        returned = _consumed(returned)
     except BaseException:
         with suppress(Exception):
             await _clean_up(own)
