@@ -50,7 +50,7 @@ hypothesis.settings.load_profile("tests")
 PURE = {"cron", "core", "theory", "test_architecture.py"}
 
 # What they start has an SQLite file of its own, so that they run once and not on each database.
-OWN_DATABASE = {"processes/example", "docs/test_tutorial.py"}
+OWN_DATABASE = {"processes/test_example.py", "docs/test_tutorial.py"}
 
 # These folders and files, and the files beside this one, use the database through Django's ORM
 # alone. The files of the second set have locks, queries or processes of their own, so they run

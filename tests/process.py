@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 from .timeouts import TIMEOUT, wait_until
 
@@ -60,6 +61,16 @@ class Process:
 
         with self._news:
             assert self._news.wait_for(said, TIMEOUT), (text, self.lines)
+
+    def up(self) -> Self:
+        """Wait until it has initialised."""
+        self.wait_for("SIGTERM or Ctrl-C stops it")
+        return self
+
+    def stop(self) -> None:
+        """Ask it to end, and wait until it has done so in order."""
+        self.signal(signal.SIGTERM)
+        assert self.exit_code() == 0, self.output
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal."""

@@ -15,7 +15,7 @@ from cloudevents.core.formats.json import JSONFormat
 
 from django_declarative_cron.core import events
 from django_declarative_cron.core.channels import CONTENT_TYPE
-from django_declarative_cron.core.event_sink import SKIPPED, TYPES, envelopes
+from django_declarative_cron.core.event_sink import SKIPPED, SOURCES, TYPES, envelopes
 from django_declarative_cron.core.events import Facts
 
 NOON = datetime(2026, 2, 12, 12, tzinfo=UTC)
@@ -132,6 +132,7 @@ def test_each_of_our_events_has_its_types() -> None:
         [],
     ]
     assert {envelope["type"] for envelope in EVERY} == set(TYPES)
+    assert {type(event) for event in ALL} >= set(SOURCES)
 
 
 @pytest.mark.parametrize("envelope", EVERY, ids=ids(EVERY))

@@ -167,6 +167,16 @@ def test_a_mistake_in_the_settings_is_2_and_nothing_was_written(
     assert not SchedulerState.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "words", [("--workers", "0"), ("--grace", "-1"), ("--workers", "many"), ("--nonsense",)]
+)
+def test_wrong_use_is_2(run: Run, words: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as left:
+        runscheduler.Command().run_from_argv(["manage.py", "runscheduler", *words])
+    assert left.value.code == 2
+    assert not SchedulerState.objects.exists()
+
+
 @pytest.mark.parametrize("option", [{"LEASE": 5, "RENEW": 6}, {"WORKRS": 1}, {"GRACE": "soon"}])
 def test_p39_options_that_contradict_each_other_start_nothing(
     run: Run, settings: Any, option: dict[str, Any]

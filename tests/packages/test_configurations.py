@@ -26,6 +26,6 @@ def test_a_run_in_a_process_has_the_settings_of_the_class(
         DJANGO_SETTINGS_MODULE="tests.packages.configured_settings",
         PYTHONPATH=str(Path(__file__).parents[2]),
     )
-    process.wait_for("SIGTERM or Ctrl-C stops it")
+    process.up()
     run_now("end-children-process")
     process.wait_for("TaskRunCompleted")

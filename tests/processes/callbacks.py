@@ -1,10 +1,12 @@
-"""Callbacks that do to their process what a callback should not."""
+"""Callbacks that do to their process what a callback should not, or fork others."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -12,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from django_declarative_cron.runtime import heartbeat
+from django_declarative_cron.runtime import forking, heartbeat
 from django_declarative_cron.runtime.engine import Engine
 from django_declarative_cron.runtime.loop import Loop
 from django_declarative_cron.runtime.shutdown import Shutdown
@@ -96,10 +98,61 @@ def _raise(*_: object) -> Any:
 
 
 def raise_system_exit() -> None:
-    """Ask the process to end, as code written for a script does."""
     sys.exit(3)
 
 
 def raise_keyboard_interrupt() -> None:
-    """Raise what Ctrl-C raises."""
     raise KeyboardInterrupt
+
+
+# --- that fork: with ``multiprocessing``, and by hand ---
+
+_fork = multiprocessing.get_context("fork")
+
+
+def _double(number: int) -> int:
+    return 2 * number
+
+
+def make_pools() -> None:
+    for _ in range(int(os.environ["DDC_TEST_POOLS"])):
+        with _fork.Pool(3) as pool:
+            assert pool.map(_double, range(50)) == [2 * number for number in range(50)]
+    _note("pools ended")
+
+
+def end_children() -> None:
+    """End children by the signal that ends processes, one of them as soon as it is there."""
+    child = _fork.Process(target=time.sleep, args=(1000,))
+    child.start()
+    child.terminate()
+    child.join()
+    _note(f"multiprocessing {child.exitcode}")
+    pid = os.fork()
+    if not pid:
+        time.sleep(1000)
+        os._exit(0)
+    os.kill(pid, signal.SIGTERM)
+    _note(f"fork {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")
+
+
+def show_descriptors_of_a_child() -> None:
+    """Note how many descriptors with the high numbers of ours a forked child has."""
+    child = _fork.Process(target=_note_high_descriptors)
+    child.start()
+    child.join()
+
+
+def _note_high_descriptors() -> None:
+    high = [each for each in map(int, os.listdir("/dev/fd")) if each >= forking._HIGH]
+    _note(f"high {len(high)}")
+
+
+def leave_a_worker() -> None:
+    """Leave a forked child behind, which outlives the scheduler."""
+    pid = os.fork()
+    if not pid:
+        os.setsid()
+        time.sleep(1000)
+        os._exit(0)
+    _note(f"worker {pid}")

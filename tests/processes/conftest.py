@@ -16,39 +16,32 @@ from django.db import connection
 from django_declarative_cron.models import SchedulerState
 
 from ..process import Process
-from ..runtime.conftest import run_now
+from ..runtime.conftest import RunNow, run_now
 from ..timeouts import wait_until
 
-__all__ = ["run_now", "wait_until"]
+__all__ = ["RunNow", "run_now", "wait_until"]
 
 Launch = Callable[..., Process]
 
 
 @pytest.fixture
 def launch(start: Callable[..., Process]) -> Iterator[Launch]:
-    """Start schedulers with options of ``DECLARATIVE_CRON``; give each when it is up."""
+    """Start schedulers with options of ``DECLARATIVE_CRON``; return each when it is up.
+
+    ``given`` is for their settings and callbacks.
+    """
     launched: list[Process] = []
 
-    def begin(**options: Any) -> Process:
-        environment = {"DJANGO_SETTINGS_MODULE": "tests.processes.settings"}
-        another = options.pop("another_task", "")
-        door = options.pop("door", "")
-        arguments = options.pop("arguments", ())
-        pools = options.pop("pools", 0)
-        is_awaited = options.pop("is_awaited", True)
-        given = {"LEASE": 2, "RENEW": 0.5, **options}
+    def begin(*arguments: str, is_awaited: bool = True, **options: Any) -> Process:
+        given = options.pop("given", {})
         process = start(
             *arguments,
-            **environment,
-            DDC_TEST_OPTIONS=json.dumps(given),
-            DDC_TEST_ANOTHER_TASK=another,
-            DDC_TEST_DOOR=str(door),
-            DDC_TEST_POOLS=str(pools),
+            DJANGO_SETTINGS_MODULE="tests.processes.settings",
+            DDC_TEST_OPTIONS=json.dumps({"LEASE": 2, "RENEW": 0.5, **options}),
+            **{f"DDC_TEST_{name.upper()}": str(value) for name, value in given.items()},
         )
         launched.append(process)
-        if is_awaited:
-            process.wait_for("SIGTERM or Ctrl-C stops it")
-        return process
+        return process.up() if is_awaited else process
 
     yield begin
     for process in launched:
@@ -63,7 +56,7 @@ def launch_two(launch: Launch) -> Callable[..., tuple[Process, Process]]:
     def begin(**options: Any) -> tuple[Process, Process]:
         first, second = (launch(is_awaited=False, **options) for _ in range(2))
         for process in (first, second):
-            process.wait_for("SIGTERM or Ctrl-C stops it")
+            process.up()
         wait_until(leading_pid, "a leader")
         return (first, second) if leading_pid() == first.child.pid else (second, first)
 
@@ -85,13 +78,13 @@ def halt(process: Process) -> None:
 
 
 def leading_pid() -> int | None:
-    """Give the process id of the leader."""
+    """Return the process id of the leader."""
     state = SchedulerState.objects.select_related("leader").first()
     return state.leader.pid if state is not None and state.leader is not None else None
 
 
 def watchdog_of(process: Process) -> int | None:
-    """Give the process id of a scheduler's watchdog process, if it has one that is no zombie."""
+    """Return the process id of a scheduler's watchdog process, if it has one that is no zombie."""
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             name, _, rest = status.read_text().rpartition(")")

@@ -1,4 +1,4 @@
-"""The tests' project with tasks that misbehave, and options from the environment."""
+"""The tests' project with tasks that misbehave, and options and a sink from the environment."""
 
 from __future__ import annotations
 
@@ -27,13 +27,22 @@ SCHEDULED_TASKS += [
     {
         "name": f"{name.replace('_', '-')}-{runner}",
         "cron": _NEVER_TODAY,
-        "callback": f"tests.processes.forking.{name}",
+        "callback": f"tests.processes.callbacks.{name}",
         "runner": runner,
     }
     for name in ("make_pools", "end_children", "show_descriptors_of_a_child", "leave_a_worker")
     for runner in ("thread", "process")
 ]
-if name := os.environ.get("DDC_TEST_ANOTHER_TASK"):
-    SCHEDULED_TASKS.append((name, _NEVER_TODAY, "tests.runtime.callbacks.note", _DELAY))
-
 DECLARATIVE_CRON = json.loads(os.environ.get("DDC_TEST_OPTIONS", '{"LEASE": 2, "RENEW": 0.5}'))
+if sink := os.environ.get("DDC_TEST_SINK"):
+    timeout = float(os.environ["DDC_TEST_SINK_TIMEOUT"])
+    DECLARATIVE_CRON["EVENT_SINK"] = {
+        "url": sink,
+        "secret": "whsec_" + "a" * 32,
+        "timeout": timeout,
+    }
+    SILENCED_SYSTEM_CHECKS = ["declarative_cron.W050"]
+
+if os.environ.get("DDC_TEST_SHIM"):
+    # Only where ``manage_with_shim.py`` was run.
+    import shim_of_manage_py  # type: ignore[import-not-found]  # noqa: F401

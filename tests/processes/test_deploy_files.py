@@ -94,15 +94,6 @@ def test_the_probes_are_those_that_are_answered() -> None:
     assert {port for _, port in probes} == {"health"}
 
 
-def test_prometheus_is_answered_by_every_scheduler() -> None:
-    ports = [
-        {"name": "metrics", "containerPort": 9464} in each["ports"] for _, each in schedulers()
-    ]
-    assert ports == [True, True]
-    (extras,) = re.findall(r"'\.\[([\w,]+)\]'", (DEPLOY / "Dockerfile").read_text())
-    assert {"metrics", "postgres"} <= set(extras.split(","))
-
-
 def test_prometheus_asks_every_scheduler_where_it_answers() -> None:
     asked = yaml.safe_load((DEPLOY / "prometheus.yml").read_text(encoding="utf-8"))
     ((found,),) = (each["dns_sd_configs"] for each in asked["scrape_configs"])
@@ -118,6 +109,8 @@ def test_prometheus_asks_every_scheduler_where_it_answers() -> None:
         if each["kind"] == "Deployment"
     ]
     assert notes == [{"prometheus.io/scrape": "true", "prometheus.io/port": METRICS_PORT}] * 2
+    (extras,) = re.findall(r"'\.\[([\w,]+)\]'", (DEPLOY / "Dockerfile").read_text())
+    assert {"metrics", "postgres"} <= set(extras.split(","))
 
 
 def test_what_watches_is_started_only_when_asked_for_and_has_its_files() -> None:

@@ -1,20 +1,23 @@
-"""Children that a callback forks: default signals, and no descriptor of the scheduler."""
+"""Children that a callback forks have default signals and no descriptor of the scheduler.
+
+Processes of runs are forked by a server that ran the scheduler's own entry point.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from ..process import Process
 from ..timeouts import TIMEOUT
-from .conftest import Launch, wait_until
+from .conftest import Launch, RunNow, wait_until
 from .ports import free_port
-
-RunNow = Callable[..., None]
 
 pytestmark = [
     pytest.mark.alike,
@@ -37,7 +40,7 @@ def _noted(notes: Path, word: str, count: int) -> list[str]:
 def test_a_thousand_pools_of_multiprocessing_end(
     launch: Launch, run_now: RunNow, notes: Path, runner: str
 ) -> None:
-    process = launch(pools=1000)
+    process = launch(given={"pools": 1000})
     run_now(f"make-pools-{runner}")
     _noted(notes, "pools ended", 1)
     process.wait_for("TaskRunCompleted")
@@ -46,7 +49,7 @@ def test_a_thousand_pools_of_multiprocessing_end(
 def test_children_of_callbacks_handle_signals_and_have_no_descriptor_of_ours(
     launch: Launch, run_now: RunNow, notes: Path
 ) -> None:
-    process = launch(pools=20, arguments=("--health-port", "0"))
+    process = launch("--health-port", "0", given={"pools": 20})
     callbacks = ("make-pools", "end-children", "show-descriptors-of-a-child")
     run_now(*[f"{name}-{runner}" for name in callbacks for runner in ("thread", "process")])
     process.wait_for("TaskRunCompleted", 6)
@@ -62,7 +65,7 @@ def test_a_worker_that_is_left_behind_keeps_no_port(
 ) -> None:
     ports = [free_port(), free_port()]
     arguments = ("--health-port", str(ports[0]), "--metrics-port", str(ports[1]))
-    process = launch(arguments=arguments)
+    process = launch(*arguments)
     run_now("leave-a-worker-thread")
     [line] = _noted(notes, "worker", 1)
     try:
@@ -70,7 +73,36 @@ def test_a_worker_that_is_left_behind_keeps_no_port(
         process.signal(signal.SIGKILL)
         # The worker keeps the output open, so that its end does not come.
         process.child.wait(TIMEOUT)
-        launch(arguments=arguments)
+        launch(*arguments)
     finally:
         with suppress(ProcessLookupError):
             os.kill(int(line.split()[1]), signal.SIGKILL)
+
+
+# --- the entry point ---
+
+_MANAGE = Path(__file__).with_name("manage_with_shim.py")
+_GIVEN = {
+    "python": [sys.executable, str(_MANAGE)],
+    "DJANGO_SETTINGS_MODULE": "tests.processes.settings",
+    "DDC_TEST_SHIM": "1",
+    "PYTHONPATH": str(Path(__file__).parents[2]),
+}
+
+
+def test_a_run_in_a_process_has_what_manage_py_has_prepared(
+    start: Callable[..., Process], run_now: RunNow
+) -> None:
+    process = start(**_GIVEN).up()
+    run_now("end-children-process")
+    process.wait_for("TaskRunCompleted")
+
+
+def test_an_error_of_the_entry_point_is_that_of_the_run(
+    start: Callable[..., Process], run_now: RunNow
+) -> None:
+    process = start(**_GIVEN, DDC_TEST_BROKEN_ENTRY="1").up()
+    run_now("end-children-process")
+    process.wait_for("TaskRunFailed")
+    process.wait_for("2 times before it began: LookupError: the entry point is broken")
+    process.wait_for("Traceback (most recent call last):")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connections
 
-from django_declarative_cron import Scheduler, signals
+from django_declarative_cron import Scheduler, conf, signals
 from django_declarative_cron.runtime import engine
 from django_declarative_cron.store import operator_actions
 from django_declarative_cron.store.operator_actions import Act
@@ -28,6 +30,16 @@ def registrations(**callbacks: Any) -> list[Any]:
     return [(name, NEVER_TODAY, each, FIVE_MINUTES) for name, each in callbacks.items()]
 
 
+def ask_for_runs(*names: str) -> None:
+    """Ask for runs as an operator does."""
+    act = Act(author="an operator", at=datetime.now(UTC))
+    assert sorted(operator_actions.request_run(names, act)) == sorted(names)
+
+
+def nothing() -> None:
+    """Be a callback."""
+
+
 class Heard:
     """Wait for a signal instead of for luck."""
 
@@ -41,12 +53,12 @@ class Heard:
             self._news.notify_all()
 
     def of(self, kind: str) -> list[Any]:
-        """Give the events of a kind so far."""
+        """Return the events of a kind so far."""
         with self._news:
-            return [event for event in self._events if type(event).__name__ == kind]
+            return self._of(kind)
 
     def kinds(self) -> list[str]:
-        """Give the names of all events so far, in their order."""
+        """Return the names of all events so far, in their order."""
         with self._news:
             return [type(event).__name__ for event in self._events]
 
@@ -61,6 +73,79 @@ class Heard:
 
     def _of(self, kind: str) -> list[Any]:
         return [event for event in self._events if type(event).__name__ == kind]
+
+
+class Live:
+    """A scheduler of its own threads, and its events.
+
+    Args:
+        heard: its events.
+    """
+
+    def __init__(self, heard: Heard) -> None:
+        self.heard = heard
+        self.configure()
+
+    def configure(self, **options: Any) -> None:
+        """Use a scheduler with other options; none was started before."""
+        self.scheduler = Scheduler(options=lambda: replace(conf.options(), **options))
+
+    def start(self, **callbacks: Any) -> None:
+        """Initialise with a task for each callback."""
+        self.scheduler.initialize(registrations(**callbacks))
+
+    def ask(self, *names: str) -> None:
+        ask_for_runs(*names)
+
+    def run(self, **callbacks: Any) -> None:
+        """Initialise with a task for each callback, and ask for a run of each."""
+        self.start(**callbacks)
+        self.ask(*callbacks)
+
+    def until(self, kind: str, count: int = 1) -> list[Any]:
+        """Wait until so many events of a kind have come."""
+        return self.heard.wait_for(kind, count)
+
+
+class Call:
+    """A call in a thread of its own, which leaves no connection behind."""
+
+    def __init__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        self._error: BaseException | None = None
+        self._value: Any = None
+        self._thread = threading.Thread(target=self._run, args=(function, args, kwargs))
+        self._thread.start()
+
+    def _run(self, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+        try:
+            self._value = function(*args, **kwargs)
+        except BaseException as error:
+            self._error = error
+        finally:
+            connections.close_all()
+
+    @property
+    def is_over(self) -> bool:
+        return not self._thread.is_alive()
+
+    def result(self) -> Any:
+        """Wait for its end; a deadlock is a failure."""
+        self._thread.join(TIMEOUT)
+        assert self.is_over, "the call never came back"
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+class Busy:
+    """A callback that says when it began and ends when it may."""
+
+    def __init__(self) -> None:
+        self.began, self.may_end = threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        self.began.set()
+        assert self.may_end.wait(TIMEOUT)
 
 
 @pytest.fixture(autouse=True)
@@ -81,19 +166,27 @@ def heard() -> Iterator[Heard]:
 
 
 @pytest.fixture
-def scheduler(transactional_db: None, heard: Heard) -> Iterator[Scheduler]:
+def live(transactional_db: None, heard: Heard) -> Iterator[Live]:
     """Give a scheduler that is stopped at the end."""
-    made = Scheduler()
+    made = Live(heard)
     yield made
-    made.stop()
+    made.scheduler.stop()
 
 
 @pytest.fixture
-def run_now() -> Callable[..., None]:
-    """Ask for runs as an operator does."""
+def scheduler(live: Live) -> Scheduler:
+    return live.scheduler
 
-    def ask(*names: str) -> None:
-        act = Act(author="an operator", at=datetime.now(UTC))
-        assert sorted(operator_actions.request_run(names, act)) == sorted(names)
 
-    return ask
+@pytest.fixture
+def busy(live: Live) -> Busy:
+    """Give a callback that is at work as the only task of the scheduler."""
+    busy = Busy()
+    live.run(t=busy)
+    assert busy.began.wait(TIMEOUT)
+    return busy
+
+
+@pytest.fixture
+def run_now() -> RunNow:
+    return ask_for_runs

@@ -1,19 +1,22 @@
-"""``/live`` and ``/ready``: their answers, hostile clients, and schedulers in every state."""
+"""``/live`` and ``/ready`` in every state and with hostile clients, and what systemd hears."""
 
 from __future__ import annotations
 
 import errno
 import json
-import signal
+import os
 import socket
 import subprocess
 import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from socketserver import TCPServer
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import OperationalError
@@ -24,10 +27,11 @@ from django_declarative_cron.runtime import engine, loop, probes
 from django_declarative_cron.runtime.clock import SystemClock
 from django_declarative_cron.runtime.loop import Loop
 from django_declarative_cron.runtime.probes import Listener, Report, probe_pages
+from django_declarative_cron.runtime.sd_notify import LONGEST_INTERVAL, Notifier
 
 from ..process import Process
 from ..timeouts import wait_until
-from .conftest import FIVE_MINUTES, NEVER_TODAY, TIMEOUT, Heard
+from .conftest import TIMEOUT, Live, nothing
 
 FACTS = {"role": "standby", "tasks": 3, "running": 1}
 
@@ -159,14 +163,11 @@ def test_it_listens_where_it_is_told_to(host: str) -> None:
     served = Listener(probe_pages(lambda: Report(True, True, (), FACTS)))
     served.start(host, 0)
     assert get(served.port, "/ready")[0] == 200
-
-
-def test_a_port_that_is_taken_is_an_error(serve: Callable[..., int]) -> None:
     with pytest.raises(OSError):
-        Listener({}).start("127.0.0.1", serve())
+        Listener({}).start(host, served.port)
 
 
-TASKS = [("never", NEVER_TODAY, "tests.runtime.callbacks.note", FIVE_MINUTES)]
+# --- schedulers in every state ---
 
 
 class Leaping(SystemClock):
@@ -184,39 +185,37 @@ def clock() -> Leaping:
     return Leaping()
 
 
-def test_a_new_scheduler_is_alive_and_not_ready() -> None:
-    found = probes.report(Scheduler())
-    assert (found.live, found.ready, found.reasons) == (True, False, ("not initialised yet",))
+def found(scheduler: Scheduler) -> tuple[bool, bool, tuple[str, ...]]:
+    report = probes.report(scheduler)
+    return report.live, report.ready, report.reasons
 
 
-def test_a_start_that_takes_too_long_is_not_alive(clock: Leaping) -> None:
+def test_a_new_scheduler_is_alive_and_not_ready_unless_its_start_takes_too_long(
+    clock: Leaping,
+) -> None:
     scheduler = Scheduler(clock=clock)
+    assert found(scheduler) == (True, False, ("not initialised yet",))
     clock.ahead = probes.LONGEST_START + 1
-    found = probes.report(scheduler)
-    assert not found.live
-    assert "longer than it may" in found.reasons[0]
+    live, ready, reasons = found(scheduler)
+    assert (live, ready) == (False, False)
+    assert "longer than it may" in reasons[0]
 
 
-def test_a_running_scheduler_is_ready_until_it_stops(scheduler: Scheduler) -> None:
-    scheduler.initialize(TASKS)
-    wait_until(lambda: scheduler.pulse.last.passes)
-    found = probes.report(scheduler)
-    assert (found.live, found.ready, found.reasons) == (True, True, ())
-    assert found.facts["role"] == "leading"
-    assert found.line == "leading, 1 task, 0 running"
-    scheduler.stop()
-    found = probes.report(scheduler)
-    assert (found.live, found.ready, found.reasons) == (
-        True,
-        False,
-        ("stopping: nothing new starts",),
-    )
+def test_a_running_scheduler_is_ready_until_it_stops(live: Live) -> None:
+    live.start(never=nothing)
+    wait_until(lambda: live.scheduler.pulse.last.passes)
+    assert found(live.scheduler) == (True, True, ())
+    assert probes.report(live.scheduler).facts["role"] == "leading"
+    assert probes.report(live.scheduler).line == "leading, 1 task, 0 running"
+    live.scheduler.stop()
+    assert found(live.scheduler) == (True, False, ("stopping: nothing new starts",))
 
 
 def test_without_a_database_it_is_alive_and_not_ready_until_it_comes_back(
-    scheduler: Scheduler, heard: Heard, monkeypatch: pytest.MonkeyPatch
+    live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scheduler.initialize(TASKS)
+    scheduler = live.scheduler
+    live.start(never=nothing)
     wait_until(lambda: probes.report(scheduler).ready)
 
     def away(*_: object) -> None:
@@ -225,84 +224,61 @@ def test_without_a_database_it_is_alive_and_not_ready_until_it_comes_back(
     with monkeypatch.context() as outage:
         outage.setattr(engine, "peek", away)
         scheduler._engine.woken.set()
-        heard.wait_for("PersistenceFailed")
+        live.until("PersistenceFailed")
         wait_until(lambda: not probes.report(scheduler).ready)
-        found = probes.report(scheduler)
-        assert found.live
         # Whoever may probe need not know where the database is.
-        assert found.reasons == ("the database refused the newest pass (OperationalError)",)
+        reason = "the database refused the newest pass (OperationalError)"
+        assert found(scheduler) == (True, False, (reason,))
     scheduler._engine.woken.set()
     wait_until(lambda: probes.report(scheduler).ready)
 
 
 def test_a_pass_that_raises_is_not_ready(clock: Leaping) -> None:
-    woken, passed = threading.Event(), threading.Event()
-
     def fail() -> None:
-        passed.set()
         raise ValueError("a secret")
 
-    loop = Loop(clock, fail, woken, lambda: 1.0)
+    loop = Loop(clock, fail, threading.Event(), lambda: 1.0)
     loop.start()
-    assert passed.wait(TIMEOUT)
     wait_until(lambda: loop.pulse.last.passes)
     assert loop.pulse.last.refused == "ValueError"
     loop.stop()
 
 
-def test_a_loop_that_hangs_is_not_alive(scheduler_on: Any, clock: Leaping) -> None:
-    scheduler, hangs, go_on = scheduler_on(clock)
-    scheduler.initialize(TASKS)
-    assert hangs.wait(TIMEOUT)
-    assert probes.report(scheduler).live
-    clock.ahead = loop.LIMIT + 1
-    found = probes.report(scheduler)
-    assert not found.live and not found.ready
-    assert "has not turned for 31 s (the limit is 30 s)" in found.reasons[0]
-    go_on.set()
-    wait_until(lambda: probes.report(scheduler).live)
-
-
-@pytest.fixture
-def scheduler_on(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Give a scheduler whose first pass hangs until it is told to go on."""
-    hangs, go_on = threading.Event(), threading.Event()
-    look, made = engine.peek, []
+def test_a_loop_that_hangs_is_not_alive(
+    live: Live, clock: Leaping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs, go_on, look = threading.Event(), threading.Event(), engine.peek
 
     def hang(*given: Any) -> Any:
         hangs.set()
         go_on.wait(TIMEOUT)
         return look(*given)
 
-    def make(clock: Leaping) -> tuple[Scheduler, threading.Event, threading.Event]:
-        monkeypatch.setattr(engine, "peek", hang)
-        made.append(Scheduler(clock=clock))
-        return made[0], hangs, go_on
+    monkeypatch.setattr(engine, "peek", hang)
+    live.scheduler = Scheduler(clock=clock)
+    live.start(never=nothing)
+    try:
+        assert hangs.wait(TIMEOUT)
+        assert probes.report(live.scheduler).live
+        clock.ahead = loop.LIMIT + 1
+        is_live, is_ready, (reason,) = found(live.scheduler)
+        assert (is_live, is_ready) == (False, False)
+        assert "has not turned for 31 s (the limit is 30 s)" in reason
+    finally:
+        go_on.set()
+    wait_until(lambda: probes.report(live.scheduler).live)
 
-    yield make
-    go_on.set()
-    for each in made:
-        each.stop()
 
-
-def test_a_loop_that_has_ended_is_not_alive(scheduler: Scheduler) -> None:
-    scheduler.initialize(TASKS)
-    scheduler._loop.stop()
-    found = probes.report(scheduler)
-    assert (found.live, found.reasons) == (False, ("the loop or the heartbeat has ended",))
-    scheduler._loop.start()
+def test_a_loop_that_has_ended_is_not_alive(live: Live) -> None:
+    live.start(never=nothing)
+    live.scheduler._loop.stop()
+    assert found(live.scheduler) == (False, False, ("the loop or the heartbeat has ended",))
+    live.scheduler._loop.start()
 
 
 def test_an_idle_loop_sleeps_for_as_long_as_it_likes(clock: Leaping) -> None:
-    ticked = threading.Event()
-
-    def tick() -> None:
-        ticked.set()
-
-    woken = threading.Event()
-    loop = Loop(clock, tick, woken, lambda: threading.TIMEOUT_MAX)
+    loop = Loop(clock, nothing, threading.Event(), lambda: threading.TIMEOUT_MAX)
     loop.start()
-    assert ticked.wait(TIMEOUT)
     wait_until(lambda: loop.pulse.last.passes)
     clock.ahead = 1_000_000.0
     assert not loop.pulse.is_late()
@@ -314,7 +290,7 @@ def test_a_leader_and_a_standby_answer_probes(start: Callable[..., Process]) -> 
     """P34."""
     processes = [start("--health-port", "0", "--metrics-port", "0") for _ in range(2)]
     for process in processes:
-        process.wait_for("SIGTERM or Ctrl-C stops it")
+        process.up()
     ports = [_port(process) for process in processes]
     for port in ports:
         wait_until(lambda port=port: _get(port, "ready")[0] == 200)
@@ -324,8 +300,7 @@ def test_a_leader_and_a_standby_answer_probes(start: Callable[..., Process]) -> 
     metrics = [_port(process, "Metrics:") for process in processes]
     wait_until(lambda: sorted(map(_leading, metrics)) == [0.0, 1.0])
     for process in processes:
-        process.signal(signal.SIGTERM)
-        assert process.exit_code() == 0, process.output
+        process.stop()
 
 
 def _leading(port: int) -> float:
@@ -356,3 +331,100 @@ def _get(port: int, path: str) -> tuple[int, Any]:
             return error.code, json.load(error)
     except ConnectionError:
         return 0, {}
+
+
+# --- what systemd hears, from a socket that stands in for it ---
+
+NAMES = ["path"] * hasattr(socket, "AF_UNIX") + ["abstract"] * (sys.platform == "linux")
+
+
+class Manager:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.settimeout(TIMEOUT)
+        self._socket.bind("\0" + name[1:] if name.startswith("@") else name)
+
+    def hear(self) -> list[str]:
+        """Wait for a message, and return its lines."""
+        return self._socket.recv(4096).decode().split("\n")
+
+    def hear_the_rest(self) -> list[str]:
+        """Return the lines of all messages that are waiting."""
+        self._socket.setblocking(False)
+        lines: list[str] = []
+        with suppress(BlockingIOError):
+            while True:
+                lines += self.hear()
+        return lines
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture(params=NAMES)
+def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Manager]:
+    name = f"@ddc-{uuid4()}" if request.param == "abstract" else str(tmp_path / "notify")
+    made = Manager(name)
+    yield made
+    made.close()
+
+
+LEADING = {"role": "leading", "tasks": 1, "running": 0}
+HEALTHY = Report(True, True, (), LEADING)
+
+
+def notifier(**environment: str) -> Notifier:
+    return Notifier(environment)
+
+
+def test_what_changes_is_said_once_and_the_watchdog_fed_while_it_lives(manager: Manager) -> None:
+    told = notifier(NOTIFY_SOCKET=manager.name, WATCHDOG_USEC="10000000")
+    told.look(HEALTHY)
+    assert manager.hear() == ["STATUS=leading, 1 task, 0 running", "WATCHDOG=1"]
+    told.look(HEALTHY)
+    assert manager.hear() == ["WATCHDOG=1"]
+    hangs = Report(False, False, ("the loop hangs",), LEADING | {"tasks": 2})
+    told.look(hangs)
+    assert manager.hear() == ["STATUS=leading, 2 tasks, 0 running; the loop hangs"]
+    told.look(hangs)
+    told.stopping()
+    assert manager.hear() == ["STOPPING=1"]
+    assert manager.hear_the_rest() == []
+
+
+def test_without_a_watchdog_only_the_status_is_said(manager: Manager) -> None:
+    for extra in ({}, {"WATCHDOG_USEC": "nonsense"}, {"WATCHDOG_USEC": "1", "WATCHDOG_PID": "1"}):
+        notifier(NOTIFY_SOCKET=manager.name, **extra).look(HEALTHY)
+        assert manager.hear() == ["STATUS=leading, 1 task, 0 running"]
+
+
+@pytest.mark.parametrize(
+    ("watchdog", "seconds"),
+    [("0", LONGEST_INTERVAL), ("600000", 0.3), ("60000000", LONGEST_INTERVAL)],
+)
+def test_it_is_fed_at_least_twice_as_often_as_it_asks(watchdog: str, seconds: float) -> None:
+    environment = {"WATCHDOG_USEC": watchdog, "WATCHDOG_PID": str(os.getpid())}
+    assert notifier(**environment).interval == seconds
+
+
+@pytest.mark.parametrize("name", ["", "vsock:2:1234", "relative/path", "/nowhere/notify"])
+def test_nobody_is_told_where_there_is_nobody(name: str) -> None:
+    told = notifier(NOTIFY_SOCKET=name, WATCHDOG_USEC="1000000")
+    told.ready()
+    told.look(HEALTHY)
+    told.stopping()
+
+
+@pytest.mark.slow
+@pytest.mark.alike
+def test_a_service_tells_of_its_start_its_life_and_its_end(
+    manager: Manager,
+    start: Callable[..., Process],
+) -> None:
+    process = start(NOTIFY_SOCKET=manager.name, WATCHDOG_USEC="400000")
+    assert manager.hear() == ["READY=1"]
+    assert manager.hear()[-1] == "WATCHDOG=1"
+    assert manager.hear()[-1] == "WATCHDOG=1"
+    process.stop()
+    assert "STOPPING=1" in manager.hear_the_rest()

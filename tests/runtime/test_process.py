@@ -11,7 +11,6 @@ import sys
 import termios
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -26,12 +25,12 @@ from django_declarative_cron.models import (
 from ..process import Process
 from ..store.conftest import Stranger, stranger
 from ..timeouts import wait_until
-from .conftest import TIMEOUT
+from .conftest import TIMEOUT, RunNow
 from .process_settings import SCHEDULED_TASKS
 
 __all__ = ["stranger"]
 
-RunNow = Callable[..., None]
+SETTINGS = "tests.runtime.process_settings"
 
 pytestmark = pytest.mark.slow
 
@@ -40,16 +39,15 @@ pytestmark = pytest.mark.slow
 def test_sigterm_lets_a_run_see_the_stop_and_end(
     start: Callable[..., Process], run_now: RunNow, notes: Path
 ) -> None:
-    process = start()
-    process.wait_for("SIGTERM or Ctrl-C stops it")
-    run_now("until-stopping", "async")
-    process.wait_for("TaskRunCompleted")
-    process.wait_for("TaskRunStarted", 2)
-    process.signal(signal.SIGTERM)
-    assert process.exit_code() == 0, process.output
-    assert {"began", "saw the stop", "async async"} <= set(notes.read_text().splitlines())
-    outcomes = set(TaskRun.objects.values_list("outcome", flat=True))
-    assert outcomes == {"succeeded"}
+    """P64: the runs have seen its environment as well."""
+    process = start(DDC_TEST_VARIABLE="seen").up()
+    run_now("until-stopping", "async", "environment")
+    process.wait_for("TaskRunCompleted", 2)
+    process.wait_for("TaskRunStarted", 3)
+    process.stop()
+    noted = sorted(notes.read_text().splitlines())
+    assert noted == ["async async", "began", "environment seen", "saw the stop"]
+    assert [run.outcome for run in TaskRun.objects.all()] == ["succeeded"] * 3
     assert SchedulerState.objects.get().leader is None
     assert "SchedulerStopped" in process.output
 
@@ -57,10 +55,7 @@ def test_sigterm_lets_a_run_see_the_stop_and_end(
 def test_a_terminal_that_closes_stops_it_as_sigterm_does(
     child_environment: dict[str, str], run_now: RunNow, notes: Path
 ) -> None:
-    settings = {
-        "DJANGO_SETTINGS_MODULE": "tests.runtime.process_settings",
-        "DDC_TEST_NOTES": str(notes),
-    }
+    settings = {"DJANGO_SETTINGS_MODULE": SETTINGS, "DDC_TEST_NOTES": str(notes)}
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "django", "runscheduler", "-v", "2"],
@@ -89,43 +84,37 @@ def test_a_terminal_that_closes_stops_it_as_sigterm_does(
     assert SchedulerState.objects.get().leader is None
 
 
-def test_a_run_beyond_the_grace_is_found_interrupted_by_the_next_scheduler(
-    start: Callable[..., Process], run_now: RunNow
+@pytest.mark.requirement(
+    "001 Idempotency Guarantees/6", "000 Real-time bounds/2", "001 Real-time bounds/4"
+)
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 0), (signal.SIGKILL, -signal.SIGKILL)],
+    ids=["by its grace", "by a kill"],
+)
+def test_a_run_that_goes_beyond_its_process_is_restarted_once_by_the_next_scheduler(
+    start: Callable[..., Process], run_now: RunNow, number: signal.Signals, code: int
 ) -> None:
-    process = start("--grace", "0.5")
-    process.wait_for("SIGTERM or Ctrl-C stops it")
+    process = start("--grace", "0.5").up()
     run_now("for-ever")
     process.wait_for("TaskRunStarted")
-    process.signal(signal.SIGINT)
-    assert process.exit_code() == 0, process.output
-    assert "did not end within the grace" in process.output
+    process.signal(number)
+    assert process.exit_code() == code, process.output
+    assert ("did not end within the grace" in process.output) is (code == 0)
     following = start()
     following.wait_for("TaskRunInterrupted")
     following.wait_for("reason=orphaned")
-    first, second = TaskRun.objects.order_by("id")
-    assert (first.outcome, second.reason) == ("interrupted", "orphaned")
-    assert (first.attempt, second.attempt) == (1, 2)
-
-
-@pytest.mark.alike
-def test_a_second_signal_ends_at_once(start: Callable[..., Process], run_now: RunNow) -> None:
-    process = start("--grace", "600")
-    process.wait_for("SIGTERM or Ctrl-C stops it")
-    run_now("for-ever")
-    process.wait_for("TaskRunStarted")
-    process.signal(signal.SIGTERM)
-    process.wait_for("Stopping")
-    process.signal(signal.SIGINT)
-    assert process.exit_code() == 128 + signal.SIGINT
+    assert list(TaskRun.objects.order_by("id").values_list("outcome", "reason", "attempt")) == [
+        ("interrupted", "manual", 1),
+        ("running", "orphaned", 2),
+    ]
 
 
 def test_a_callback_that_closes_descriptors_ends_the_process_and_a_standby_takes_over(
     start: Callable[..., Process], run_now: RunNow, notes: Path
 ) -> None:
-    process = start()
-    process.wait_for("SIGTERM or Ctrl-C stops it")
-    standby = start()
-    standby.wait_for("SIGTERM or Ctrl-C stops it")
+    process = start().up()
+    standby = start().up()
     run_now("closes-everything")
     process.wait_for("A callback closed file descriptors of the scheduler")
     assert process.exit_code() == 1
@@ -133,28 +122,6 @@ def test_a_callback_that_closes_descriptors_ends_the_process_and_a_standby_takes
     standby.wait_for("A callback closed file descriptors")
     assert standby.exit_code() == 1
     assert notes.read_text().splitlines() == ["closes", "closes"]
-
-
-@pytest.mark.requirement(
-    "001 Idempotency Guarantees/6", "000 Real-time bounds/2", "001 Real-time bounds/4"
-)
-def test_kill_in_the_middle_of_a_run_restarts_it_once_within_the_lease(
-    start: Callable[..., Process], run_now: RunNow
-) -> None:
-    process = start()
-    process.wait_for("SIGTERM or Ctrl-C stops it")
-    run_now("until-stopping")
-    process.wait_for("TaskRunStarted")
-    process.signal(signal.SIGKILL)
-    assert process.exit_code() == -signal.SIGKILL
-    following = start()
-    following.wait_for("reason=orphaned")
-    following.signal(signal.SIGTERM)
-    assert following.exit_code() == 0, following.output
-    assert list(TaskRun.objects.order_by("id").values_list("outcome", "attempt")) == [
-        ("interrupted", 1),
-        ("succeeded", 2),
-    ]
 
 
 def test_once_does_one_pass_and_waits_for_what_it_started(
@@ -168,66 +135,19 @@ def test_once_does_one_pass_and_waits_for_what_it_started(
     assert ScheduledTask.objects.count() == len(SCHEDULED_TASKS) + 1
 
 
-@pytest.mark.alike
-def test_p64_tasks_see_the_environment_of_the_scheduler(
-    start: Callable[..., Process], run_now: RunNow, notes: Path
-) -> None:
-    process = start(DDC_TEST_VARIABLE="seen")
-    process.wait_for("SIGTERM or Ctrl-C stops it")
-    run_now("environment")
-    process.wait_for("TaskRunCompleted")
-    assert notes.read_text() == "environment seen\n"
-
-
-@pytest.mark.alike
-def test_a_mistake_in_the_declarations_starts_nothing(start: Callable[..., Process]) -> None:
-    process = start(DDC_TEST_MISTAKE="1")
-    assert process.exit_code() == 2
-    assert "declarative_cron.E" in process.output
-    assert "Traceback" not in process.output
-    assert not SchedulerState.objects.exists()
-
-
-@pytest.mark.alike
-@pytest.mark.parametrize(
-    "arguments", [("--workers", "0"), ("--grace", "-1"), ("--workers", "many"), ("--nonsense",)]
-)
-def test_wrong_use_is_exit_code_2(
-    start: Callable[..., Process], arguments: tuple[str, ...]
-) -> None:
-    process = start(*arguments)
-    assert process.exit_code() == 2
-    assert "Traceback" not in process.output
-
-
-def test_before_migrate_it_says_so_in_one_sentence(project_environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "django", "runscheduler", "-v", "2"],
-        env={**project_environment, "DJANGO_SETTINGS_MODULE": "tests.runtime.process_settings"},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-    )
-    assert done.returncode == 2
-    assert "python manage.py migrate" in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr
-
-
 def test_two_processes_run_each_request_once(
     start: Callable[..., Process], run_now: RunNow, notes: Path
 ) -> None:
     first, second = start(), start()
     for process in (first, second):
-        process.wait_for("SIGTERM or Ctrl-C stops it")
+        process.up()
     for count in range(1, 4):
         run_now("note")
         wait_until(lambda count=count: len(notes.read_text().splitlines()) >= count)
     for process in (first, second):
-        process.signal(signal.SIGTERM)
-        assert process.exit_code() == 0, process.output
+        process.stop()
     assert len(notes.read_text().splitlines()) == 3
-    outcomes: Any = TaskRun.objects.values_list("outcome", flat=True)
-    assert list(outcomes) == ["succeeded"] * 3
+    assert [run.outcome for run in TaskRun.objects.all()] == ["succeeded"] * 3
 
 
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="it looks who waits for a lock")
@@ -240,8 +160,7 @@ def test_a_start_that_waits_for_a_row_ends_within_the_grace(
     stranger.hold("schedulerstate", deployment="default")
     waiting = start("--grace", grace, DDC_TEST_LONGEST_WAIT=limit)
     stranger.wait_for_a_waiter()
-    waiting.signal(signal.SIGTERM)
-    assert waiting.exit_code() == 0, waiting.output
+    waiting.stop()
     stranger.let_go()
     assert "Traceback" not in waiting.output
     assert not SchedulerInstance.objects.exists()
@@ -260,7 +179,7 @@ def test_no_assertions_no_utf8_terminal_and_no_temporary_directory(
     child_environment: dict[str, str], notes: Path
 ) -> None:
     surroundings = {
-        "DJANGO_SETTINGS_MODULE": "tests.runtime.process_settings",
+        "DJANGO_SETTINGS_MODULE": SETTINGS,
         "DDC_TEST_NOTES": str(notes),
         "LC_ALL": "C",
         "PYTHONCOERCECLOCALE": "0",

@@ -38,7 +38,6 @@ class Scheduler:
         self.leaves_after: int | None = None
 
     def says(self, line: uuid.UUID | bytes) -> None:
-        """Write a line."""
         os.write(self.write, line if isinstance(line, bytes) else f"{line}\n".encode())
 
     def goes(self) -> None:
@@ -47,7 +46,6 @@ class Scheduler:
         self.looks = 0
 
     def is_there(self) -> bool:
-        """Tell whether the process is there."""
         self.looks -= 1
         return self.looks >= 0
 
@@ -68,36 +66,31 @@ class Scheduler:
 
 @pytest.fixture
 def scheduler() -> Iterator[Scheduler]:
-    """Give a scheduler that has just come."""
     made = Scheduler()
     yield made
     os.close(made.read)
 
 
-def test_a_farewell_ends_the_watch(scheduler: Scheduler) -> None:
-    scheduler.says(LINE)
-    scheduler.says(FAREWELL)
-    assert scheduler.watched() == []
-
-
-def test_who_goes_without_a_farewell_is_buried(scheduler: Scheduler) -> None:
-    newest = uuid.uuid4()
-    for line in (uuid.uuid4(), newest):
+@pytest.mark.parametrize(
+    ("lines", "then", "buried"),
+    [
+        ([LINE, FAREWELL], "stays", []),
+        ([uuid.uuid4(), LINE], "is gone", [LINE]),
+        ([LINE, FAREWELL], "closes and is gone", []),
+        ([], "closes and is gone", []),
+    ],
+    ids=["after a farewell", "without one", "a farewell that is read too late", "never registered"],
+)
+def test_who_goes_without_a_farewell_is_buried(
+    scheduler: Scheduler, lines: list[uuid.UUID | bytes], then: str, buried: list[uuid.UUID]
+) -> None:
+    for line in lines:
         scheduler.says(line)
-    scheduler.looks = 1
-    assert scheduler.watched() == [(liveness.give_up, newest)]
-
-
-def test_a_farewell_that_is_read_too_late_counts(scheduler: Scheduler) -> None:
-    scheduler.says(LINE)
-    scheduler.says(FAREWELL)
-    scheduler.goes()
-    assert scheduler.watched() == []
-
-
-def test_who_never_registered_is_not_buried(scheduler: Scheduler) -> None:
-    scheduler.goes()
-    assert scheduler.watched() == []
+    if then == "is gone":
+        scheduler.looks = 1
+    elif then == "closes and is gone":
+        scheduler.goes()
+    assert scheduler.watched() == [(liveness.give_up, line) for line in buried]
 
 
 def test_a_database_that_does_not_answer_is_asked_again(

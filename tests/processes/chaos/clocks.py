@@ -11,6 +11,8 @@ import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from django.apps import AppConfig
+
 VARIABLE = "DDC_CHAOS_CLOCK"
 _FARTHEST = timedelta(hours=12).total_seconds()
 # A moment, what a mark is believed for, what it is not, and what nobody overlooks.
@@ -18,18 +20,13 @@ _STEPS = ((1, 60), (60, 290), (310, 3600), (3600, 6 * 3600))
 
 
 class Clock:
-    """The wall clock, as far as it is wrong.
-
-    Args:
-        path: of the file; without one it is right.
-    """
+    """The wall clock, as far as it is wrong; without a file it is right."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path) if path else None
         self.offset = 0.0
 
     def now(self) -> datetime:
-        """Give the instant it shows."""
         right = datetime.now(UTC)
         if self._path is None:
             return right
@@ -39,7 +36,7 @@ class Clock:
             return right
 
     def step(self, chance: random.Random) -> float:
-        """Set it by some seconds or hours, either way; give the seconds."""
+        """Set it by some seconds or hours, either way; return the seconds."""
         seconds = chance.uniform(*chance.choice(_STEPS)) * chance.choice((-1, 1))
         if abs(self.offset + seconds) > _FARTHEST:
             seconds = -seconds
@@ -47,7 +44,6 @@ class Clock:
         return seconds
 
     def set(self, offset: float) -> None:
-        """Let it be wrong by so many seconds."""
         assert self._path is not None
         self.offset = offset
         # In one piece: somebody may read it at any time.
@@ -56,12 +52,17 @@ class Clock:
         os.replace(fresh, self._path)
 
 
-def put_in_place() -> None:
-    """Let the schedulers of this process go by that clock."""
-    path = os.environ.get(VARIABLE, "")
-    if not path:
-        return
-    from django_declarative_cron.runtime.clock import SystemClock
+class ChaosConfig(AppConfig):
+    """The storm's own app: it has no models, and lets the schedulers go by that clock."""
 
-    clock = Clock(path)
-    SystemClock.now = lambda self: clock.now()  # type: ignore[method-assign]
+    name = "tests.processes.chaos"
+    label = "chaos"
+
+    def ready(self) -> None:
+        path = os.environ.get(VARIABLE, "")
+        if not path:
+            return
+        from django_declarative_cron.runtime.clock import SystemClock
+
+        clock = Clock(path)
+        SystemClock.now = lambda self: clock.now()  # type: ignore[method-assign]

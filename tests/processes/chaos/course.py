@@ -19,15 +19,13 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 
-from . import accounts, clocks, evidence
-from .accounts import Accounts
+from . import clocks, judges
 from .clocks import Clock
-from .evidence import Attempt, Overlap
 from .fleet import Fleet
+from .judges import Accounts, Attempt, Overlap
 from .place import Place
 from .plan import Plan
-from .storm import Storm
-from .watch import Vacancy, Watch
+from .storm import Storm, Watch
 
 GRACE = 3.0
 _SHOWN = 5
@@ -55,7 +53,7 @@ class Report:
     where: str
 
     def wrong(self) -> dict[str, list[Any]]:
-        """Give everything that must not be."""
+        """Return everything that must not be."""
         found = self.accounts
         return {
             "two calls at once": [each for each in self.overlaps if not each.woken],
@@ -75,8 +73,7 @@ class Report:
         return not any(self.wrong().values())
 
     def text(self) -> str:
-        """Say it all."""
-        return "\n".join([*self._weather(), *self._takeovers(), *self._sums(), *self._faults()])
+        return "\n".join([*self._weather(), *self._sums(), *self._faults()])
 
     def _weather(self) -> list[str]:
         plan = self.plan
@@ -89,20 +86,6 @@ class Report:
             f"exits by code: {dict(sorted(self.exits.items()))}; terms {self.watch.terms}",
             f"database away: {_spread(sorted(self.storm.away))}; clock set by"
             f" {_spread(sorted(abs(step) for step in self.storm.steps))}",
-        ]
-
-    def _takeovers(self) -> list[str]:
-        names = {
-            "stop": "clean stop",
-            "kill": "kill -9",
-            "loss": "kill -9 with the watchdog process",
-            "pause": "SIGSTOP",
-        }
-        return [
-            f"takeover after {name}: {_spread(self.watch.seconds(kind))}"
-            f"; under other trouble too: {_spread(self.watch.seconds(kind, disturbed=True))}"
-            f"; slowest {', '.join(_said(each) for each in self.watch.slowest(kind))}"
-            for kind, name in names.items()
         ]
 
     def _sums(self) -> list[str]:
@@ -155,16 +138,16 @@ def run(plan: Plan, place: Place, directory: Path) -> Report:
         watch.stop()
         fleet.shut(0)
     lives = [*fleet.lives(plan.lease), *last.lives(plan.lease)]
-    attempts = evidence.read(Path(plan.evidence), accounts.registrations())
+    attempts = judges.read(Path(plan.evidence), judges.registrations())
     return Report(
         plan,
         storm,
         watch,
         fleet.exits + last.exits,
         attempts,
-        evidence.overlaps(attempts, lives),
-        evidence.repeated(attempts, lives),
-        accounts.audit(stopped_at, is_timed=not storm.steps),
+        judges.overlaps(attempts, lives),
+        judges.repeated(attempts, lives),
+        judges.audit(stopped_at, is_timed=not storm.steps),
         _verdict(),
         _errors(directory),
         time.monotonic() - began,
@@ -190,7 +173,7 @@ def _verdict() -> dict[str, Any]:
         if error.returncode != 1:
             raise
     verdict: dict[str, Any] = json.loads(out.getvalue())
-    return verdict | {"violations": accounts.without_isolated(verdict["violations"])}
+    return verdict | {"violations": judges.without_isolated(verdict["violations"])}
 
 
 def _errors(directory: Path) -> Counter[str]:
@@ -200,12 +183,6 @@ def _errors(directory: Path) -> Counter[str]:
     for log in directory.rglob("*.log"):
         found.update(each[:100] for each in last.findall(log.read_text(errors="replace")))
     return found
-
-
-def _said(vacancy: Vacancy) -> str:
-    trouble = " under other trouble" if vacancy.disturbed else ""
-    trouble += ", nobody stood by" if vacancy.alone else ""
-    return f"{vacancy.seconds:.2f} s at {vacancy.clock:%H:%M:%S} from {vacancy.pid}{trouble}"
 
 
 def _counted(found: dict[str, Any]) -> dict[str, int]:

@@ -12,17 +12,11 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from .evidence import Life
+from .judges import Life
 
 
 class Ship:
-    """One ``runscheduler``.
-
-    Args:
-        log: file that it writes to.
-        environment: of it.
-        grace: in seconds.
-    """
+    """One ``runscheduler``."""
 
     def __init__(self, log: Path, environment: dict[str, str], grace: float) -> None:
         self._log = log
@@ -52,30 +46,27 @@ class Ship:
 
     @property
     def is_up(self) -> bool:
-        """Tell whether it has initialised."""
         self._is_up = self._is_up or "Ctrl-C stops it" in self._log.read_text(errors="replace")
         return self._is_up
 
     def signal(self, number: signal.Signals) -> float:
-        """Send a signal; give the second at which it was sent."""
+        """Send a signal; return the monotonic second at which it was sent."""
         at = time.monotonic()
         self.child.send_signal(number)
         return at
 
-    def kill(self) -> float:
+    def kill(self) -> None:
         """End it without a word, and what it started with it where that ends by itself."""
-        at = self.signal(signal.SIGKILL)
+        self.signal(signal.SIGKILL)
         self.child.wait()
-        return at
 
-    def lose(self) -> float:
+    def lose(self) -> None:
         """End it and its watchdog process at once, as when their machine is gone."""
         watchdogs = self._children()
-        at = self.signal(signal.SIGSTOP)
+        self.signal(signal.SIGSTOP)
         for pid in watchdogs:
             os.kill(pid, signal.SIGKILL)
         self.kill()
-        return at
 
     def freeze(self, *, whole: bool) -> float:
         """Stop it from running, and its watchdog process with it where a container is meant."""
@@ -87,7 +78,6 @@ class Ship:
         return at
 
     def wake(self) -> float:
-        """Let it run again."""
         for pid in self._frozen:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
@@ -102,13 +92,12 @@ class Ship:
             return []
         return [int(pid) for pid in text.split()]
 
-    def ask(self) -> float:
-        """Ask it to end."""
+    def ask(self) -> None:
         self.asked = True
-        return self.signal(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
 
     def life(self, lease: float) -> Life:
-        """Give what is known of it, with the pauses in which it may have been taken for dead.
+        """Return what is known of it, with the pauses in which it may have been taken for dead.
 
         It renews three times in a lease: the newest sign of life may be a third of that old.
         """
@@ -124,14 +113,7 @@ class Ship:
 
 
 class Fleet:
-    """So many schedulers, whatever happens to them.
-
-    Args:
-        size: number of processes.
-        directory: where their logs go.
-        environment: of them.
-        grace: in seconds.
-    """
+    """So many schedulers, whatever happens to them; their logs go to a directory."""
 
     def __init__(
         self, size: int, directory: Path, environment: dict[str, str], grace: float
@@ -155,12 +137,8 @@ class Fleet:
             self.ships.append(Ship(log, self._environment, self._grace))
 
     def awake(self) -> list[Ship]:
-        """Give those that live, are not stopped and were not asked to end."""
+        """Return those that live, are not stopped and were not asked to end."""
         return [s for s in self.ships if s.is_alive and not s.is_stopped and not s.asked]
-
-    def of(self, pid: int | None) -> Ship | None:
-        """Give the process of an id."""
-        return next((ship for ship in self.ships if ship.pid == pid and ship.is_alive), None)
 
     def wait_until_up(self, patience: float) -> None:
         """Wait until all have initialised; whoever ends before is replaced."""
@@ -188,5 +166,4 @@ class Fleet:
         self.ships = []
 
     def lives(self, lease: float) -> list[Life]:
-        """Give what is known of all processes."""
         return [ship.life(lease) for ship in [*self.gone, *self.ships]]

@@ -23,20 +23,14 @@ class Sqlite:
         self.can_fail = False
 
     def terminate(self, share: float) -> int:
-        """There is nothing to terminate."""
         return 0
 
     def restart(self, *, at_once: bool) -> float:
-        """There is nothing to restart."""
         return 0.0
 
 
 class Postgres:
-    """A server out of the wheel.
-
-    Args:
-        directory: of its data.
-    """
+    """A server out of the wheel."""
 
     def __init__(self, directory: Path) -> None:
         self._server = postgres.Server(postgres._wheel(), directory)
@@ -77,44 +71,13 @@ class Postgres:
         return time.monotonic() - began
 
     def stop(self) -> None:
-        """Stop the server."""
         self._server.stop()
 
 
-class Pooled(Postgres):
-    """The same behind PgBouncer, which gives every transaction another connection.
-
-    Args:
-        directory: of its data.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        program = shutil.which("pgbouncer", path=mariadb.FOLDERS)
-        if program is None:
-            raise RuntimeError("No PgBouncer: install pgbouncer.")
-        super().__init__(directory)
-        configuration = directory / "pgbouncer.ini"
-        configuration.write_text(POOLER.format(directory=directory))
-        log = (directory / "pgbouncer.log").open("ab")
-        user = self._server.user
-        self._pooler = subprocess.Popen(
-            [program, str(configuration)], user=user, stdout=log, stderr=log
-        )
-        log.close()
-        self.environment["DATABASE_URL"] = self.url.replace("port=5432", "port=6432")
-        while not (directory / ".s.PGSQL.6432").exists():
-            time.sleep(0.05)
-
-    def stop(self) -> None:
-        """Stop the pooler and the server."""
-        self._pooler.kill()
-        self._pooler.wait()
-        super().stop()
-
-
-POOLER = """
+PGBOUNCER = shutil.which("pgbouncer", path=mariadb.FOLDERS)
+_POOLER = """
 [databases]
-ddc = host={directory} port=5432 user=postgres
+* = host={host} port={port} user={user}
 [pgbouncer]
 pool_mode = transaction
 listen_addr =
@@ -122,17 +85,45 @@ unix_socket_dir = {directory}
 listen_port = 6432
 auth_type = any
 max_client_conn = 500
-default_pool_size = 20
+default_pool_size = {size}
 server_tls_sslmode = disable
+logfile = {directory}/pgbouncer.log
 """
 
 
-class Mariadb:
-    """A server that the machine has installed.
+def start_pooler(directory: Path, owner: str | None, **values: object) -> subprocess.Popen[bytes]:
+    """Start PgBouncer, which gives every transaction another connection, in a directory."""
+    if PGBOUNCER is None:
+        raise RuntimeError("No PgBouncer: install pgbouncer.")
+    configuration = directory / "pgbouncer.ini"
+    configuration.write_text(_POOLER.format(directory=directory, **values))
+    pooler = subprocess.Popen(
+        [PGBOUNCER, "--quiet", str(configuration)],
+        user=owner,
+        extra_groups=[] if owner else None,
+    )
+    while not (directory / ".s.PGSQL.6432").exists():
+        time.sleep(0.05)
+    return pooler
 
-    Args:
-        directory: of its data.
-    """
+
+class Pooled(Postgres):
+    """The same behind PgBouncer."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        values = {"host": directory, "port": 5432, "user": "postgres", "size": 20}
+        self._pooler = start_pooler(directory, self._server.user, **values)
+        self.environment["DATABASE_URL"] = self.url.replace("port=5432", "port=6432")
+
+    def stop(self) -> None:
+        self._pooler.kill()
+        self._pooler.wait()
+        super().stop()
+
+
+class Mariadb:
+    """A server that the machine has installed."""
 
     def __init__(self, directory: Path) -> None:
         import MySQLdb  # noqa: F401 - before there is a server that somebody has to stop
@@ -179,7 +170,6 @@ class Mariadb:
         return time.monotonic() - began
 
     def stop(self) -> None:
-        """Stop the server."""
         self._server.stop()
 
 

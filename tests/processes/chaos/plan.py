@@ -16,15 +16,12 @@ class Plan:
     """One storm.
 
     Args:
-        minutes: how long it blows.
-        schedulers: number of processes.
         tasks: number of minutely tasks.
         lease: in seconds; renewed three times as often.
         gap: mean seconds between two events.
         longest: seconds that the longest runs take.
         weather: ``all``, or ``clocks`` for processes that are stopped for any time and a wall
             clock that is set, with little else.
-        seed: of everything that is left to chance.
         evidence: file that callbacks write to.
     """
 
@@ -49,11 +46,10 @@ class Plan:
         return cls(**given)
 
     def environment(self) -> dict[str, str]:
-        """Give what tells another process."""
         return {PREFIX + f.name.upper(): str(getattr(self, f.name)) for f in fields(self)}
 
     def registrations(self) -> list[tuple[str, str, str, timedelta]]:
-        """Give the tasks: all minutely, and tried again after a second."""
+        """Return the tasks: all minutely, and tried again after a second."""
         work = "tests.processes.chaos.callbacks.work"
         return [
             (f"task-{number:03}", "* * * * *", work, timedelta(seconds=1))

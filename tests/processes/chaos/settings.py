@@ -7,7 +7,7 @@ from tests.settings import DATABASES
 
 from .plan import Plan
 
-INSTALLED_APPS = ["django_declarative_cron", "tests.processes.chaos"]
+INSTALLED_APPS = ["django_declarative_cron", "tests.processes.chaos.clocks.ChaosConfig"]
 MIDDLEWARE: list[str] = []
 TEMPLATES: list[object] = []
 ROOT_URLCONF = "tests.processes.chaos.settings"

@@ -1,4 +1,4 @@
-"""What befalls the schedulers and their database, by chance and at once."""
+"""What befalls the schedulers and their database, by chance and at once, and who leads then."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from django.db import Error as DatabaseError
 from django.db import connection
 
+from django_declarative_cron.models import SchedulerState
 from django_declarative_cron.store import operator_actions
 from django_declarative_cron.store.operator_actions import Act
 
@@ -18,23 +20,43 @@ from .clocks import Clock
 from .fleet import Fleet, Ship
 from .place import Place
 from .plan import Plan
-from .watch import Watch
 
 _STEP = 0.05
 
 Kind = tuple[Callable[[], None], int]
 
 
-class Storm:
-    """One storm over one fleet.
+class Watch:
+    """Look who leads, in a thread of its own."""
 
-    Args:
-        plan: how long, how hard.
-        fleet: the processes.
-        place: their database.
-        watch: looks who leads.
-        clock: of the machine.
-    """
+    def __init__(self) -> None:
+        self.leader: int | None = None
+        self.terms = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look_on, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _look_on(self) -> None:
+        while not self._ended.wait(_STEP):
+            try:
+                self._look()
+            except DatabaseError:
+                connection.close()
+        connection.close()
+
+    def _look(self) -> None:
+        state = SchedulerState.objects.select_related("leader").first()
+        if state is not None:
+            self.terms = state.term
+            self.leader = None if state.leader is None else state.leader.pid
+
+
+class Storm:
+    """One storm over one fleet, its database and the clock of the machine."""
 
     def __init__(self, plan: Plan, fleet: Fleet, place: Place, watch: Watch, clock: Clock) -> None:
         self._plan = plan
@@ -60,35 +82,34 @@ class Storm:
         while (now := time.monotonic()) < until:
             self._fleet.fill()
             if now >= event:
-                self._befall()
+                what, weights = zip(*self._kinds(), strict=True)
+                self._chance.choices(what, weights)[0]()
                 event = time.monotonic() + self._chance.expovariate(1 / self._plan.gap)
             time.sleep(_STEP)
         self._over.set()
         for thread in threads:
             thread.join()
 
-    def _befall(self) -> None:
-        kinds = self._clocks() if self._plan.weather == "clocks" else self._all()
-        what, weights = zip(*kinds, strict=True)
-        self._chance.choices(what, weights)[0]()
-
-    def _clocks(self) -> list[Kind]:
-        return [
-            (self._stop_for_any_time, 45),
-            (self._pause_for_any_time, 15),
-            (self._step_the_clock, 30),
-            (self._kill, 5),
-            (self._ask_to_end, 5),
-        ]
-
-    def _all(self) -> list[Kind]:
+    def _kinds(self) -> list[Kind]:
+        kill = partial(self._end, "kill -9", Ship.kill)
+        ask = partial(self._end, "SIGTERM", Ship.ask)
+        lose = partial(self._end, "kill -9 with the watchdog process", Ship.lose)
+        stop, pause = self._stop, partial(self._stop, whole=True)
+        if self._plan.weather == "clocks":
+            return [
+                (partial(stop, "SIGSTOP of any length", 0.02, 3), 45),
+                (partial(pause, "container paused for any time", 0.02, 3), 15),
+                (self._step_the_clock, 30),
+                (kill, 5),
+                (ask, 5),
+            ]
         kinds: list[Kind] = [
-            (self._kill, 40),
-            (self._lose, 10),
-            (self._ask_to_end, 20),
-            (self._stop_for_a_moment, 8),
-            (self._stop_for_long, 5),
-            (self._pause_for_long, 2),
+            (kill, 40),
+            (lose, 10),
+            (ask, 20),
+            (partial(stop, "SIGSTOP within the lease", 0.1, 0.6), 8),
+            (partial(stop, "SIGSTOP beyond the lease", 1.2, 2), 5),
+            (partial(pause, "container paused beyond the lease", 1.2, 2), 2),
         ]
         if self._place.can_fail:
             kinds += [(self._terminate, 11), (self._restart, 4)]
@@ -96,45 +117,19 @@ class Storm:
 
     # --- to processes ---
 
-    def _kill(self) -> None:
+    def _end(self, name: str, act: Callable[[Ship], object]) -> None:
         ship = self._any()
         if ship is not None:
-            self._vacate("kill", ship, ship.kill)
-            self.counts["kill -9"] += 1
+            act(ship)
+            self.counts[name] += 1
 
-    def _lose(self) -> None:
-        ship = self._any()
+    def _stop(self, name: str, least: float, most: float, *, whole: bool = False) -> None:
+        """Stop a process from running for so many leases."""
+        leases, ship = self._chance.uniform(least, most), self._any()
         if ship is not None:
-            self._vacate("loss", ship, ship.lose)
-            self.counts["kill -9 with the watchdog process"] += 1
-
-    def _ask_to_end(self) -> None:
-        ship = self._any()
-        if ship is not None:
-            self._vacate("stop", ship, ship.ask)
-            self.counts["SIGTERM"] += 1
-
-    def _stop_for_a_moment(self) -> None:
-        self._stop(self._chance.uniform(0.1, 0.6), "SIGSTOP within the lease")
-
-    def _stop_for_long(self) -> None:
-        self._stop(self._chance.uniform(1.2, 2), "SIGSTOP beyond the lease")
-
-    def _pause_for_long(self) -> None:
-        self._stop(self._chance.uniform(1.2, 2), "container paused beyond the lease", whole=True)
-
-    def _stop_for_any_time(self) -> None:
-        self._stop(self._chance.uniform(0.02, 3), "SIGSTOP of any length")
-
-    def _pause_for_any_time(self) -> None:
-        self._stop(self._chance.uniform(0.02, 3), "container paused for any time", whole=True)
-
-    def _stop(self, leases: float, kind: str, *, whole: bool = False) -> None:
-        ship = self._any()
-        if ship is not None:
-            at = self._vacate("pause", ship, lambda: ship.freeze(whole=whole))
+            at = ship.freeze(whole=whole)
             self._stopped.append((at + leases * self._plan.lease, at, ship))
-            self.counts[kind] += 1
+            self.counts[name] += 1
 
     def _wake_in_time(self) -> None:
         while not self._over.wait(_STEP):
@@ -147,13 +142,6 @@ class Storm:
             _, since, ship = entry
             if ship.is_alive:
                 ship.paused.append((since, ship.wake()))
-                self._watch.disturb()
-
-    def _vacate(self, kind: str, ship: Ship, act: Callable[[], float]) -> float:
-        others = [each for each in self._fleet.awake() if each is not ship and each.is_up]
-        at = act()
-        self._watch.vacate(kind, ship.pid, at, alone=not others)
-        return at
 
     def _any(self) -> Ship | None:
         """Choose a process; every second time the one that leads, seldom one that begins."""
@@ -165,21 +153,17 @@ class Storm:
             return leading[0]
         return self._chance.choice(awake) if awake else None
 
-    # --- to the clock ---
+    # --- to the clock and to the database ---
 
     def _step_the_clock(self) -> None:
         seconds = self._clock.step(self._chance)
         self.steps.append(seconds)
         self.counts["clock set forward" if seconds > 0 else "clock set back"] += 1
 
-    # --- to the database ---
-
     def _terminate(self) -> None:
-        self._watch.disturb()
         self.counts["backends terminated"] += self._place.terminate(self._chance.uniform(0.3, 1))
 
     def _restart(self) -> None:
-        self._watch.disturb()
         self.away.append(self._place.restart(at_once=self._chance.random() < 0.5))
         self.counts["database restarts"] += 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import decimal
 import logging
 import os
 import signal
@@ -10,8 +11,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields
 from datetime import timedelta
 from functools import partial, wraps
@@ -20,8 +22,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.db import OperationalError, connection, transaction
+from django.db import connection, transaction
+from django.urls import get_urlconf, set_urlconf
+from django.utils import timezone, translation
 
 from django_declarative_cron import current_run
 from django_declarative_cron.runtime import forking
@@ -36,18 +41,14 @@ if find_spec("django.tasks") or find_spec("django_tasks"):
 
     @task(priority=0)
     def made_a_task(first: int, second: int) -> int:
-        """Be a Task of Django's."""
         return first + second
 
     @task(takes_context=True)
     def takes_context(context: Any, word: str) -> str:
-        """Be a Task that asks for its engine's result."""
         return f"{word} {context.task_result.backend}"
 
 
 class UnreadableError(Exception):
-    """Its text cannot be read."""
-
     def __str__(self) -> NoReturn:
         raise SystemExit("not even this")
 
@@ -58,30 +59,61 @@ def note(line: str) -> None:
         notes.write(line + "\n")
 
 
-def notes(word: str) -> None:
-    """Tell that it was called."""
-    note(word)
+# --- as functions, and as coroutines by a name with ``_asynchronously`` at its end ---
 
 
 def ok(run: Run) -> None:
-    """Do work in the database."""
     User.objects.create(username=f"of {run.task_name}")
 
 
+async def ok_asynchronously(run: Run) -> None:
+    await User.objects.acreate(username=f"of {run.task_name}")
+
+
+def logs(run: Run) -> None:
+    logger.debug("not kept")
+    logger.warning("it is %s", "warm")
+    current = current_run()
+    assert current is not None
+    logger.warning("current %s %s", current.task_name, current.id == run.id)
+
+
+async def logs_asynchronously(run: Run) -> None:
+    await asyncio.to_thread(logs, run)
+
+
+def until_cancelled(run: Run) -> None:
+    note(f"began {run.id} {os.getpid()}")
+    run.cancelled.wait(TIMEOUT)
+
+
+async def until_cancelled_asynchronously(run: Run) -> None:
+    note(f"began {run.id} {os.getpid()}")
+    await asyncio.sleep(TIMEOUT)
+
+
+def until_stopping(run: Run) -> None:
+    note("began")
+    assert run.stopping.wait(TIMEOUT)
+
+
+async def until_stopping_asynchronously(run: Run) -> None:
+    note("began")
+    while not run.stopping.is_set():
+        await asyncio.sleep(0.01)
+
+
 def gives_value(first: int, second: int) -> dict[str, Any]:
-    """Return what JSON has."""
     return {"sum": first + second, "of": [first, second]}
 
 
 def gives_its_trace() -> str:
-    """Return the trace that it is called in."""
     from opentelemetry import trace
 
     return format(trace.get_current_span().get_span_context().trace_id, "032x")
 
 
 def gives_its_run(run: Run) -> dict[str, Any]:
-    """Return all that it was told."""
     return {
         each.name: str(getattr(run, each.name))
         for each in fields(Run)
@@ -90,17 +122,14 @@ def gives_its_run(run: Run) -> dict[str, Any]:
 
 
 def fails() -> None:
-    """Raise."""
     raise ValueError("it went wrong")
 
 
 def leaves() -> None:
-    """Raise what is no ``Exception``."""
     sys.exit(3)
 
 
 def fails_unreadably() -> None:
-    """Raise what cannot be worded."""
     raise UnreadableError
 
 
@@ -116,35 +145,106 @@ def fails_enormously() -> None:
 
 
 def logs_and_gives_enormously() -> list[str]:
-    """Log and return 50 MB."""
     text = "x" * (50 * 1024 * 1024)
     logging.getLogger("tests.enormous").info(text)
     return [text]
 
 
-def logs(run: Run) -> None:
-    """Log, and name the current run."""
-    logger.debug("not kept")
-    logger.warning("it is %s", "warm")
-    current = current_run()
-    assert current is not None
-    logger.warning("current %s %s", current.task_name, current.id == run.id)
+ENDS_OF_CHILDREN = {
+    "a value": 1,
+    SystemExit(): 0,
+    SystemExit(0): 0,
+    SystemExit(7): 7,
+    SystemExit(-1): 255,
+    SystemExit("its last words"): 1,
+    LookupError("its error"): 1,
+}
 
 
-def until_cancelled(run: Run) -> None:
-    """Run until it is told to end, and listen to that."""
-    note(f"began {run.id} {os.getpid()}")
-    run.cancelled.wait(TIMEOUT)
+def forks_children() -> list[int]:
+    """Leave in a forked child too, in each of the ways; return the exit codes of the children."""
+    codes = []
+    for end in ENDS_OF_CHILDREN:
+        child = forking.fork()
+        if child == 0:
+            sys.stdout.write("printed by a child\n")
+            if isinstance(end, BaseException):
+                raise end
+            return [*codes, -1]
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    return codes
 
 
-def until_stopping(run: Run) -> None:
-    """Run until the scheduler begins to stop."""
-    note("began")
-    assert run.stopping.wait(TIMEOUT)
+def _asynchronous(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        await asyncio.sleep(0)
+        return function(*args, **kwargs)
+
+    return call
+
+
+for _each in (
+    *(gives_value, gives_its_trace, gives_its_run, fails, leaves, fails_unreadably),
+    *(fails_enormously, logs_and_gives_enormously, forks_children),
+):
+    globals()[f"{_each.__name__}_asynchronously"] = _asynchronous(_each)
+
+
+MEETING = 8
+FIVE_MINUTES = timedelta(minutes=5)
+_meeting = asyncio.Barrier(MEETING)
+
+
+async def meets() -> str:
+    """Return once so many of them run at the same time; say in which thread."""
+    await _meeting.wait()
+    return threading.current_thread().name
+
+
+# --- that return code and have not run it ---
+
+
+def _yields() -> Iterator[int]:
+    note("ran")
+    yield 1
+
+
+def gives_generator() -> Iterator[int]:
+    return _yields()
+
+
+@wraps(_yields)
+def decorated() -> Iterator[int]:
+    return _yields()
+
+
+def gives_map() -> Iterator[None]:
+    return map(note, ["ran"])
+
+
+@contextmanager
+def is_context_manager() -> Iterator[None]:
+    note("ran")
+    yield
+
+
+async def _notes_later() -> None:
+    note("ran")
+
+
+async def gives_coroutine_asynchronously() -> Coroutine[Any, Any, None]:
+    return _notes_later()
+
+
+async def gives_generator_asynchronously() -> Iterator[int]:
+    return _yields()
+
+
+# --- that do to their process what a thread could not outlive ---
 
 
 def spins() -> None:
-    """Never return, and never give the processor away."""
     note(f"began {os.getpid()}")
     while True:
         pass
@@ -177,8 +277,18 @@ def leaves_a_deaf_child() -> None:
     threading.Event().wait(TIMEOUT)
 
 
+def leaves_a_fork_behind(run: Run) -> None:
+    """Fork a process that holds all that this one has, and ends when it is killed."""
+    began = os.fork()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if began:
+        logger.warning("leaves one behind")
+        note(f"began {os.getpid()} {began}")
+    threading.Event().wait(TIMEOUT)
+    os._exit(0)
+
+
 def cleans_up(run: Run) -> None:
-    """Do what is to be done at the end, also when the end comes early."""
     try:
         note("began")
         threading.Event().wait(TIMEOUT)
@@ -187,12 +297,10 @@ def cleans_up(run: Run) -> None:
 
 
 def crashes() -> None:
-    """Be ended by the system."""
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def exits() -> None:
-    """Leave without a word."""
     os._exit(7)
 
 
@@ -213,12 +321,10 @@ def closes_everything_and_waits() -> None:
 
 
 def eats_memory() -> int:
-    """Take more than any limit allows."""
     return len(bytearray(2**33))
 
 
 def eats_time() -> None:
-    """Use the processor for ever."""
     while True:
         pass
 
@@ -231,126 +337,21 @@ def prints() -> None:
     sys.stderr.write("x" * 100_000 + "the end\n")
 
 
-MEETING = 8
-FIVE_MINUTES = timedelta(minutes=5)
-_meeting = asyncio.Barrier(MEETING)
+def leads_a_session() -> bool:
+    """Return whether its process can leave neither its group nor its session."""
+    return os.getpid() == os.getpgrp() == os.getsid(0)
 
 
-async def meets() -> str:
-    """Return once so many of them run at the same time; say in which thread."""
-    await _meeting.wait()
-    return threading.current_thread().name
+# --- whose work in the database is atomic with their success ---
 
 
-async def ok_asynchronously(run: Run) -> None:
-    """Do work in the database."""
-    await User.objects.acreate(username=f"of {run.task_name}")
-
-
-async def gives_value_asynchronously(first: int, second: int) -> dict[str, Any]:
-    """Return what JSON has."""
-    await asyncio.sleep(0)
-    return gives_value(first, second)
-
-
-async def gives_its_trace_asynchronously() -> str:
-    """Return the trace that it is called in."""
-    await asyncio.sleep(0)
-    return gives_its_trace()
-
-
-async def gives_its_run_asynchronously(run: Run) -> dict[str, Any]:
-    """Return all that it was told."""
-    return gives_its_run(run)
-
-
-async def fails_asynchronously() -> None:
-    """Raise."""
-    raise ValueError("it went wrong")
-
-
-async def leaves_asynchronously() -> None:
-    """Raise what is no ``Exception``."""
-    sys.exit(3)
-
-
-async def fails_unreadably_asynchronously() -> None:
-    """Raise what cannot be worded."""
-    raise UnreadableError
-
-
-async def fails_enormously_asynchronously() -> None:
-    """Raise an exception of 50 MB."""
-    fails_enormously()
-
-
-async def logs_and_gives_enormously_asynchronously() -> list[str]:
-    """Log and return 50 MB."""
-    return logs_and_gives_enormously()
-
-
-async def logs_asynchronously(run: Run) -> None:
-    """Log, and name the current run."""
-    await asyncio.to_thread(logs, run)
-
-
-async def until_cancelled_asynchronously(run: Run) -> None:
-    """Run until it is cancelled."""
-    note(f"began {run.id} {os.getpid()}")
-    await asyncio.sleep(TIMEOUT)
-
-
-async def until_stopping_asynchronously(run: Run) -> None:
-    """Run until the scheduler begins to stop."""
-    note("began")
-    while not run.stopping.is_set():
-        await asyncio.sleep(0.01)
-
-
-def _yields() -> Iterator[int]:
-    note("ran")
-    yield 1
-
-
-def gives_generator() -> Iterator[int]:
-    """Return code that has not run."""
-    return _yields()
-
-
-@wraps(_yields)
-def decorated() -> Iterator[int]:
-    """Be a generator behind a decorator."""
-    return _yields()
-
-
-def gives_map() -> Iterator[None]:
-    """Return a call that has not happened."""
-    return map(note, ["ran"])
-
-
-@contextmanager
-def is_context_manager() -> Iterator[None]:
-    """Be what ``with`` runs."""
-    note("ran")
-    yield
-
-
-async def _notes_later() -> None:
-    note("ran")
-
-
-async def gives_coroutine_asynchronously() -> Coroutine[Any, Any, None]:
-    """Return a coroutine in place of awaiting it."""
-    return _notes_later()
-
-
-async def gives_generator_asynchronously() -> Iterator[int]:
-    """Return code that has not run."""
-    return _yields()
+def works_atomically(run: Run) -> str:
+    User.objects.create(username=f"first of {run.task_name}")
+    User.objects.create(username=f"second of {run.task_name}")
+    return "done"
 
 
 def works_and_gives_generator(run: Run) -> Iterator[int]:
-    """Do work, and return code that has not run."""
     works_atomically(run)
     return _yields()
 
@@ -364,78 +365,98 @@ def works_and_commits_hooks(run: Run) -> str:
     return works_atomically(run)
 
 
-def works_atomically(run: Run) -> str:
-    """Do work in several statements."""
-    User.objects.create(username=f"first of {run.task_name}")
-    User.objects.create(username=f"second of {run.task_name}")
-    return "done"
-
-
-def works_and_loses_its_connection(at: int, run: Run) -> None:
-    """Do work; let one statement fail from now on: of the work, or of the record of its success."""
-    statements: list[str] = []
-
-    def execute(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        statements.append(sql)
-        if len(statements) - 1 == at:
-            raise OperationalError(f"lost at {at}")
-        return execute(sql, params, many, context)
-
-    connection.execute_wrappers.append(execute)
-    works_atomically(run)
-
-
 def works_and_fails(run: Run) -> None:
-    """Do work, then raise."""
     works_atomically(run)
     raise ValueError("it went wrong")
 
 
 def works_and_dies(run: Run) -> None:
-    """Do work, then be gone."""
     works_atomically(run)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def works_and_leaves_a_savepoint(run: Run) -> None:
-    """Do work, and leave a block open within the transaction."""
     transaction.atomic().__enter__()
     works_atomically(run)
 
 
 def works_until_cancelled(run: Run) -> None:
-    """Do work, then return because it was asked to."""
     works_atomically(run)
     note(f"began {run.id}")
     run.cancelled.wait(TIMEOUT)
 
 
 def works_until_it_may_go_on(run: Run) -> None:
-    """Do work, then wait for the test."""
     works_atomically(run)
     note(f"began {run.id}")
     while "go on" not in Path(os.environ["DDC_TEST_NOTES"]).read_text():
         threading.Event().wait(0.02)
 
 
-def leads_a_session() -> bool:
-    """Tell whether its process can leave neither its group nor its session."""
-    return os.getpid() == os.getpgrp() == os.getsid(0)
+# --- that leave their thread, context and connection altered, and that look for that ---
+
+_variable = ContextVar("variable", default="untouched")
+_STATEMENTS = {
+    "postgresql": ("SET statement_timeout = 12345", "SET search_path = pg_catalog"),
+    "sqlite": ("PRAGMA cache_size = 12345",),
+}
+_QUESTIONS = {
+    "postgresql": ("SHOW statement_timeout", "SHOW search_path"),
+    "sqlite": ("PRAGMA cache_size",),
+}
 
 
-def comes_back_twice() -> int | str:
-    """Return in a forked child too; the parent returns the exit code of the child."""
-    child = forking.fork()
-    if child == 0:
-        return "the child"
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+def leaves_everything() -> None:
+    _leave_in_context()
+    _leave_on_connection()
 
 
-def leaves_a_fork_behind(run: Run) -> None:
-    """Fork a process that holds all that this one has, and ends when it is killed."""
-    began = os.fork()
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if began:
-        note(f"began {os.getpid()} {began}")
-    threading.Event().wait(TIMEOUT)
-    os._exit(0)
+async def leaves_everything_asynchronously() -> None:
+    _leave_in_context()
+    await sync_to_async(_leave_on_connection)()
+
+
+def sees() -> dict[str, Any]:
+    return {**_of_context(), **_of_connection()}
+
+
+async def sees_asynchronously() -> dict[str, Any]:
+    return {**_of_context(), **await sync_to_async(_of_connection)()}
+
+
+def _leave_in_context() -> None:
+    translation.activate("fr")
+    timezone.activate("Asia/Tokyo")
+    set_urlconf("tests.nowhere")
+    decimal.getcontext().prec = 3
+    _variable.set("changed")
+
+
+def _leave_on_connection() -> None:
+    connection.force_debug_cursor = True
+    connection.tenant = "t1"  # type: ignore[attr-defined]
+    with connection.cursor() as cursor:
+        for statement in _STATEMENTS.get(connection.vendor, ()):
+            cursor.execute(statement)
+
+
+def _of_context() -> dict[str, Any]:
+    return {
+        "language": translation.get_language(),
+        "zone": timezone.get_current_timezone_name(),
+        "urlconf": get_urlconf(),
+        "precision": decimal.getcontext().prec,
+        "variable": _variable.get(),
+    }
+
+
+def _of_connection() -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "debug": connection.force_debug_cursor,
+        "tenant": getattr(connection, "tenant", None),
+    }
+    with connection.cursor() as cursor:
+        for question in _QUESTIONS.get(connection.vendor, ()):
+            cursor.execute(question)
+            found[question] = str(cursor.fetchone()[0])
+    return found

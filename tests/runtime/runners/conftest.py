@@ -33,7 +33,7 @@ class Bench:
     ask: Callable[..., None]
     notes: Path
     options: dict[str, Any] = field(default_factory=dict)
-    _changes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    changes: dict[str, dict[str, Any]] = field(default_factory=dict)
     _scheduler: Scheduler | None = None
 
     @property
@@ -45,18 +45,16 @@ class Bench:
         return self._scheduler
 
     def _declare(self, given: object) -> list[Any]:
-        return [replace(each, **self._changes[each.name]) for each in conf.declarations(given)]
+        return [replace(each, **self.changes[each.name]) for each in conf.declarations(given)]
 
     def task(self, name: str, callback: str, *args: Any, **changes: Any) -> dict[str, Any]:
-        """Declare a task."""
+        """Return an entry, and change its declaration as said."""
         if self.kind == "coroutine":
             callback = f"{callback}_asynchronously"
         if isinstance(changes.get("timeout"), int | float):
             changes["timeout"] = timedelta(seconds=changes["timeout"])
-        self._changes[name] = {
-            "runner": "thread" if self.kind == "coroutine" else self.kind,
-            **changes,
-        }
+        runner = "thread" if self.kind == "coroutine" else self.kind
+        self.changes[name] = {"runner": runner, **changes}
         return {
             "name": name,
             "cron": NEVER_TODAY,
@@ -71,12 +69,12 @@ class Bench:
         self.ask(*[task["name"] for task in tasks])
 
     def run(self, callback: str, *args: Any, **changes: Any) -> TaskRun:
-        """Run one callback to its end, and give its row."""
+        """Run one callback to its end, and return its row."""
         self.start(self.task("t", callback, *args, **changes))
         return self.ended()
 
     def run_beyond(self, callback: str) -> TaskRun:
-        """Run one callback until its time limit ends it, and give its row.
+        """Run one callback until its time limit ends it, and return its row.
 
         The limit is as short as this machine lets the callback begin within it.
         """
@@ -88,16 +86,13 @@ class Bench:
         raise AssertionError(f"{callback} never began")
 
     def ended(self, name: str = "t") -> TaskRun:
-        """Wait for the end of a run, and give its row."""
-
-        def row() -> TaskRun | None:
-            return TaskRun.objects.filter(task_name=name, finished_at__isnull=False).first()
-
-        found: TaskRun = eventually(row)
+        """Wait for the end of a run, and return its row."""
+        rows = TaskRun.objects.filter(task_name=name, finished_at__isnull=False)
+        found: TaskRun = eventually(rows.first)
         return found
 
     def noted(self, text: str, count: int = 1) -> list[str]:
-        """Wait for lines that callbacks wrote, and give them."""
+        """Wait for lines that callbacks wrote, and return them."""
 
         def lines() -> list[str]:
             found = [line for line in self.notes.read_text().splitlines() if text in line]
@@ -107,7 +102,6 @@ class Bench:
         return noted
 
     def load(self) -> Any:
-        """Give how busy the runner is."""
         (load,) = [each for each in self.scheduler.loads if each.runner == self.kind]
         return load
 
@@ -167,6 +161,14 @@ def make_bench(
         bench.close()
 
 
+@pytest.fixture
+def bench(
+    request: pytest.FixtureRequest, share_server: None, make_bench: Callable[..., Bench]
+) -> Bench:
+    """Give a bench for the runner that the test is parametrised with."""
+    return make_bench(request.param)
+
+
 class _Shared(Server):
     """A server that outlives its runners: it takes seconds to start."""
 
@@ -189,5 +191,5 @@ def share_server(_one_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def descriptors() -> int:
-    """Count the open descriptors of this process."""
+    """Return how many descriptors of this process are open."""
     return len(os.listdir("/dev/fd"))

@@ -1,4 +1,4 @@
-"""Runs in the workers of an engine: at once, through the database, through Redis."""
+"""Runs in the workers of an engine: through the database, through Redis; a worker's signals."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,11 +19,12 @@ from typing import Any
 import pytest
 
 from django_declarative_cron.models import SchedulerInstance, TaskRun
-from django_declarative_cron.runtime.runners import django_tasks
+from django_declarative_cron.runtime.runners import django_tasks, django_tasks_worker
 from django_declarative_cron.store import manual_runs
 from django_declarative_cron.store.manual_runs import Effect
 from django_declarative_cron.store.operator_actions import Act
 
+from .. import process_settings
 from ..conftest import TIMEOUT
 from .conftest import HERE, Bench, eventually
 
@@ -45,9 +47,7 @@ def redis() -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="ddc-"))
     socket = folder / "redis.sock"
     command = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--save", ""]
-    server = subprocess.Popen(
-        [*command, "--dir", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
-    )
+    server = subprocess.Popen([*command, "--dir", str(folder)], stdout=subprocess.DEVNULL)
     eventually(socket.exists)
     yield f"unix://{socket}"
     server.kill()
@@ -66,17 +66,18 @@ def engine(
     """Give a bench whose runs an engine's worker calls."""
     bench = make_bench("django_tasks")
     monkeypatch.setenv("DDC_TEST_ENGINE", request.param)
-    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.runtime.runners.engine_settings")
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.runtime.process_settings")
     if request.param == "redis":
         monkeypatch.setenv("DDC_TEST_REDIS", request.getfixturevalue("redis"))
-    from . import engine_settings
-
-    settings.TASKS = {"default": engine_settings.ENGINES[request.param]}
-    settings.DECLARATIVE_CRON = engine_settings.DECLARATIVE_CRON
+    settings.TASKS = {"default": process_settings.ENGINES[request.param]}
+    settings.DECLARATIVE_CRON = process_settings.DECLARATIVE_CRON
     if request.param == "redis":
         settings.RQ_QUEUES = {"default": {"URL": os.environ["DDC_TEST_REDIS"]}}
-    bench.engine = request.param  # type: ignore[attr-defined]
     return bench
+
+
+def _is_redis() -> bool:
+    return os.environ["DDC_TEST_ENGINE"] == "redis"
 
 
 @pytest.fixture
@@ -85,14 +86,11 @@ def worker(engine: Bench, tmp_path: Path) -> Iterator[Callable[[], subprocess.Po
     started: list[subprocess.Popen[bytes]] = []
 
     def begin() -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "django", *WORKERS[engine.engine]]  # type: ignore[attr-defined]
-        output = (tmp_path / f"worker{len(started)}.log").open("wb")
-        started.append(
-            subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        command = [sys.executable, "-m", "django", *WORKERS[os.environ["DDC_TEST_ENGINE"]]]
+        with (tmp_path / f"worker{len(started)}.log").open("wb") as log:
+            started.append(
+                subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
             )
-        )
-        output.close()
         return started[-1]
 
     yield begin
@@ -129,7 +127,7 @@ def test_a_worker_calls_runs_records_them_and_passes_its_stop_on(
     assert engine.ended("w").outcome == "timed_out"
     eventually(lambda: engine.load().queued == 0)
     assert engine.scheduler.running == 0
-    if engine.engine == "redis":  # type: ignore[attr-defined]
+    if _is_redis():
         return  # RQ calls each run in a process of its own, and does not stop it.
     assert SchedulerInstance.objects.get(pk=run.instance_id).pid == process.pid
     engine.start(engine.task("x", "until_stopping"))
@@ -186,7 +184,7 @@ def test_a_message_that_was_lost_is_sent_again(
     monkeypatch.setattr(django_tasks, "AGAIN", 0.2)
     engine.start(engine.task("t", "gives_value", 1, 1))
     eventually(lambda: engine.load().queued == 1)
-    if engine.engine == "redis":  # type: ignore[attr-defined]
+    if _is_redis():
         import django_rq
 
         queue = django_rq.get_queue("default")
@@ -219,8 +217,7 @@ def test_a_task_of_django_is_a_callback(
 ) -> None:
     bench = make_bench("django_tasks")
     entry = bench.task("t", callback, *args)
-    bench._changes.clear()
-    bench._changes["t"] = {}
+    bench.changes["t"] = {}
     bench.start(entry)
     run = bench.ended()
     assert (run.outcome, run.error, run.result) == ("succeeded", "", value)
@@ -240,3 +237,51 @@ def test_nobody_who_takes_a_run_up_is_told_of(
     monkeypatch.setattr(django_tasks, "LONGEST_QUIET", 0.2)
     engine.start(engine.task("t", "ok"))
     eventually(lambda: "is a worker at work?" in caplog.text)
+
+
+# --- a worker's own signals are its own, and are noted while it calls a run ---
+
+
+@pytest.fixture
+def numbers() -> Iterator[list[int]]:
+    """Give the signals that the worker's handler hears."""
+    numbers: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: numbers.append(number))
+    yield numbers
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_is_noted_and_handled_as_ever(numbers: list[int]) -> None:
+    stops: list[int] = []
+    handler = signal.getsignal(signal.SIGTERM)
+    with django_tasks_worker._noted(stops):
+        signal.raise_signal(signal.SIGTERM)
+    assert (stops, numbers) == ([signal.SIGTERM], [signal.SIGTERM])
+    assert signal.getsignal(signal.SIGTERM) is handler
+    signal.raise_signal(signal.SIGTERM)
+    assert (stops, numbers) == ([signal.SIGTERM], [signal.SIGTERM, signal.SIGTERM])
+
+
+def test_a_handler_of_the_callbacks_own_stays(numbers: list[int]) -> None:
+    with django_tasks_worker._noted([]):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+
+
+def test_what_ends_a_worker_without_a_handler_goes_on_to(numbers: list[int]) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with django_tasks_worker._noted([]):
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_other_threads_have_no_signals(numbers: list[int]) -> None:
+    handler, inside = signal.getsignal(signal.SIGTERM), list[Any]()
+
+    def called() -> None:
+        with django_tasks_worker._noted([]):
+            inside.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=called)
+    thread.start()
+    thread.join()
+    assert inside == [handler]

@@ -1,18 +1,35 @@
-"""Runs in processes: ended, crashed, limited, orphaned; and nothing is left behind."""
+"""Runs in processes: ended, crashed, limited, orphaned; nothing is lost, nothing is left behind."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
-from collections.abc import Callable
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from django_declarative_cron.models import TaskRun
-from django_declarative_cron.runtime.runners import process
+from django_declarative_cron import callables, conf, handlers
+from django_declarative_cron.callables import Targets
+from django_declarative_cron.core.declarations.declaration import Target
+from django_declarative_cron.core.declarations.problems import UnresolvableError
+from django_declarative_cron.models import Origin, TaskRun
+from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.runtime.runners import django_tasks_worker, fork_server, process
+from django_declarative_cron.runtime.runners.process_protocol import Talk
+from django_declarative_cron.runtime.work import Run, Work
+from django_declarative_cron.store import manual_runs
+from django_declarative_cron.store.operator_actions import Act
 
 from ...process import Process, is_running
+from ..conftest import RunNow
 from .conftest import Bench, descriptors, eventually
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -32,6 +49,10 @@ def own_bench(make_bench: Callable[..., Bench]) -> Bench:
 def _server(bench: Bench) -> int:
     runner = bench.scheduler._engine.runners._by_name["process"]
     return int(runner.server.pid)  # type: ignore[attr-defined]
+
+
+def _children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 @pytest.mark.parametrize("callback", ["spins", "reads", "is_deaf", "leaves_a_deaf_child"])
@@ -54,30 +75,6 @@ def test_a_run_that_is_ended_may_clean_up_and_its_place_is_kept(bench: Bench) ->
     assert "in cleans_up" in run.traceback
 
 
-@pytest.mark.parametrize(
-    ("callback", "error"),
-    [
-        ("crashes", "RunLostError: ended by SIGSEGV"),
-        ("exits", "RunLostError: the process left with exit code 7 before the callback had ended"),
-    ],
-)
-def test_a_process_that_leaves_without_a_result_is_a_failure_that_says_how(
-    bench: Bench, callback: str, error: str
-) -> None:
-    run = bench.run(callback)
-    assert (run.outcome, run.error, run.traceback) == ("failed", error, "")
-
-
-def test_a_process_that_closes_every_descriptor_is_a_failure_that_names_it(bench: Bench) -> None:
-    run = bench.run("closes_everything")
-    assert (run.outcome, run.error) == (
-        "failed",
-        "RunLostError: the callback closed descriptors that are not its own:"
-        " how it ended is not known",
-    )
-    assert bench.noted("went on") == ["went on with 0 bytes in 260 files"]
-
-
 @pytest.mark.slow
 def test_a_process_that_closed_every_descriptor_is_ended_all_the_same(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
@@ -86,8 +83,30 @@ def test_a_process_that_closed_every_descriptor_is_ended_all_the_same(
     assert bench.run_beyond("closes_everything_and_waits").outcome == "timed_out"
 
 
-def test_a_run_cannot_leave_the_group_that_is_ended_with_it(bench: Bench) -> None:
-    assert bench.run("leads_a_session").result is True
+@pytest.mark.parametrize(
+    ("callback", "options", "error"),
+    [
+        ("crashes", {}, "ended by SIGSEGV"),
+        ("exits", {}, "the process left with exit code 7 before the callback had ended"),
+        (
+            "closes_everything",
+            {},
+            "the callback closed descriptors that are not its own: how it ended is not known",
+        ),
+        (
+            "eats_time",
+            {"cpu_limit": 1},
+            "ended by SIGXCPU: it used the 1 s of the processor that it may",
+        ),
+    ],
+)
+def test_a_process_that_leaves_without_a_result_is_a_failure_that_says_how(
+    bench: Bench, callback: str, options: dict[str, Any], error: str
+) -> None:
+    run = bench.run(callback, options=options)
+    assert (run.outcome, run.error, run.traceback) == ("failed", f"RunLostError: {error}", "")
+    if callback == "closes_everything":
+        assert bench.noted("went on") == ["went on with 0 bytes in 260 files"]
 
 
 def test_a_memory_limit_is_a_failure_of_the_run_only(bench: Bench) -> None:
@@ -95,12 +114,8 @@ def test_a_memory_limit_is_a_failure_of_the_run_only(bench: Bench) -> None:
     assert (run.outcome, run.error) == ("failed", "MemoryError")
 
 
-def test_a_limit_of_the_processor_ends_the_run_and_is_named(bench: Bench) -> None:
-    run = bench.run("eats_time", options={"cpu_limit": 1})
-    assert (run.outcome, run.error) == (
-        "failed",
-        "RunLostError: ended by SIGXCPU: it used the 1 s of the processor that it may",
-    )
+def test_a_run_cannot_leave_the_group_that_is_ended_with_it(bench: Bench) -> None:
+    assert bench.run("leads_a_session").result is True
 
 
 def test_the_end_of_what_it_prints_is_kept(bench: Bench) -> None:
@@ -111,85 +126,55 @@ def test_the_end_of_what_it_prints_is_kept(bench: Bench) -> None:
 
 
 @pytest.mark.slow
+def test_the_next_occurrence_ends_a_run_that_gives_way(bench: Bench) -> None:
+    task = bench.task("t", "until_stopping", overlap_policy="cancel_previous")
+    bench.scheduler.initialize([{**task, "cron": "* * * * * *", "dialect": "ojs"}])
+    ended = TaskRun.objects.filter(error="cancelled", traceback__contains="in until_stopping")
+    assert eventually(ended.first).outcome == "cancelled"
+
+
+@pytest.mark.slow
 @pytest.mark.alike
-def test_what_was_logged_and_printed_outlives_a_process_that_is_killed(
-    own_bench: Bench, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("killed", "error"),
+    [("server", "the process that forks runs has ended"), ("process", "ended by SIGKILL")],
+)
+def test_whichever_process_is_killed_what_the_run_logged_outlives_it_and_what_it_started_does_not(
+    own_bench: Bench, killed: str, error: str
 ) -> None:
+    own_bench.start(own_bench.task("t", "leaves_a_fork_behind"))
+    child, grandchild = map(int, own_bench.noted("began")[0].split()[1:])
+    server = _server(own_bench)
+    os.kill(server if killed == "server" else child, signal.SIGKILL)
+    run = own_bench.ended()
+    assert (run.outcome, run.error) == ("failed", f"RunLostError: {error}")
+    assert "leaves one behind" in run.log
+    assert eventually(lambda: not is_running(child) and not is_running(grandchild))
+    own_bench.start(own_bench.task("u", "gives_value", 1, 2))
+    assert own_bench.ended("u").result == {"sum": 3, "of": [1, 2]}
+    assert (_server(own_bench) != server) is (killed == "server")
+
+
+@pytest.fixture
+def begun(own_bench: Bench) -> tuple[int, int]:
+    """Give the server, and the process of a run that goes on until the scheduler stops."""
     own_bench.start(own_bench.task("t", "until_stopping"))
     own_bench.noted("began")
     server = _server(own_bench)
     (child,) = _children(server)
-    os.kill(child, signal.SIGKILL)
-    run = own_bench.ended()
-    assert (run.outcome, run.error) == ("failed", "RunLostError: ended by SIGKILL")
+    return server, child
 
 
 @pytest.mark.slow
 @pytest.mark.alike
 def test_a_signal_to_everything_ends_no_run_and_the_scheduler_tells_it_to_stop(
-    own_bench: Bench,
+    own_bench: Bench, begun: tuple[int, int]
 ) -> None:
-    own_bench.start(own_bench.task("t", "until_stopping"))
-    own_bench.noted("began")
-    server = _server(own_bench)
-    (child,) = _children(server)
-    for pid in (server, child):
+    for pid in begun:
         os.kill(pid, signal.SIGTERM)
     own_bench.scheduler.request_stop()
     assert own_bench.ended().outcome == "succeeded"
-    assert is_running(server)
-
-
-@pytest.mark.slow
-@pytest.mark.alike
-def test_a_server_that_died_is_replaced_and_its_runs_are_failures(own_bench: Bench) -> None:
-    own_bench.start(own_bench.task("t", "until_stopping"))
-    own_bench.noted("began")
-    first = _server(own_bench)
-    (child,) = _children(first)
-    os.kill(first, signal.SIGKILL)
-    run = own_bench.ended()
-    assert (run.outcome, run.error) == (
-        "failed",
-        "RunLostError: the process that forks runs has ended",
-    )
-    assert eventually(lambda: not is_running(child))
-    TaskRun.objects.all().delete()
-    own_bench.scheduler.initialize([own_bench.task("u", "gives_value", 1, 2)])
-    own_bench.ask("u")
-    assert own_bench.ended("u").result == {"sum": 3, "of": [1, 2]}
-    assert _server(own_bench) != first
-
-
-@pytest.mark.slow
-@pytest.mark.alike
-@pytest.mark.parametrize("killed", ["server", "process"])
-def test_what_a_run_started_neither_outlives_it_nor_keeps_it_going(
-    own_bench: Bench, killed: str
-) -> None:
-    own_bench.start(own_bench.task("t", "leaves_a_fork_behind"))
-    child, grandchild = map(int, own_bench.noted("began")[0].split()[1:])
-    os.kill(_server(own_bench) if killed == "server" else child, signal.SIGKILL)
-    assert own_bench.ended().outcome == "failed"
-    assert eventually(lambda: not is_running(child) and not is_running(grandchild))
-
-
-@pytest.mark.slow
-@pytest.mark.alike
-def test_runs_end_although_their_server_hangs(
-    own_bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process, "GRACE", 0.5)
-    deaf = own_bench.task("t", "is_deaf", timeout=5)
-    own_bench.start(deaf, own_bench.task("u", "until_stopping"))
-    pids = list(map(int, own_bench.noted("began ")[0].split()[1:]))
-    own_bench.noted("began", 2)
-    os.kill(_server(own_bench), signal.SIGSTOP)
-    assert own_bench.ended("t").outcome == "timed_out"
-    for pid in pids:
-        assert eventually(lambda pid=pid: not is_running(pid))
-    own_bench.close()
-    assert own_bench.ended("u").outcome == "succeeded"
+    assert is_running(begun[0])
 
 
 @pytest.mark.slow
@@ -197,7 +182,7 @@ def test_runs_end_although_their_server_hangs(
 def test_a_server_that_begins_no_run_in_time_is_replaced(
     own_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own_bench.start(own_bench.task("t", "until_stopping"), own_bench.task("u", "notes", "called"))
+    own_bench.start(own_bench.task("t", "until_stopping"), own_bench.task("u", "note", "called"))
     own_bench.noted("began")
     own_bench.ended("u")
     first = _server(own_bench)
@@ -218,11 +203,21 @@ def test_a_server_that_begins_no_run_in_time_is_replaced(
 
 
 @pytest.mark.slow
-def test_the_next_occurrence_ends_a_run_that_gives_way(bench: Bench) -> None:
-    task = bench.task("t", "until_stopping", overlap_policy="cancel_previous")
-    bench.scheduler.initialize([{**task, "cron": "* * * * * *", "dialect": "ojs"}])
-    ended = TaskRun.objects.filter(error="cancelled", traceback__contains="in until_stopping")
-    assert eventually(ended.first).outcome == "cancelled"
+@pytest.mark.alike
+def test_runs_end_although_their_server_hangs(
+    own_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "GRACE", 0.5)
+    own_bench.start(own_bench.task("t", "is_deaf"), own_bench.task("u", "until_stopping"))
+    pids = list(map(int, own_bench.noted("began ")[0].split()[1:]))
+    own_bench.noted("began", 2)
+    os.kill(_server(own_bench), signal.SIGSTOP)
+    manual_runs.cancel(TaskRun.objects.get(task_name="t"), Act("", datetime.now(UTC)))
+    assert own_bench.ended("t").outcome == "cancelled"
+    for pid in pids:
+        assert eventually(lambda pid=pid: not is_running(pid))
+    own_bench.close()
+    assert own_bench.ended("u").outcome == "succeeded"
 
 
 @pytest.mark.slow
@@ -231,8 +226,7 @@ def test_nothing_is_left_behind(own_bench: Bench) -> None:
     server, before = _server(own_bench), descriptors()
     theirs = len(os.listdir(f"/proc/{server}/fd"))
     names = [f"u{n}" for n in range(20)]
-    own_bench.scheduler.initialize([own_bench.task(name, "ok") for name in names])
-    own_bench.ask(*names)
+    own_bench.start(*[own_bench.task(name, "ok") for name in names])
     own_bench.heard.wait_for("TaskRunCompleted", 1 + len(names))
     assert eventually(lambda: _children(server) == [])
     # The server lets go of a child's pipes right after the child itself.
@@ -244,11 +238,11 @@ def test_nothing_is_left_behind(own_bench: Bench) -> None:
 
 @pytest.mark.slow
 def test_the_runs_of_a_scheduler_that_is_killed_end_with_it(
-    make_bench: Callable[..., Bench], start: Callable[..., Process], notes: Path
+    make_bench: Callable[..., Bench], start: Callable[..., Process], run_now: RunNow
 ) -> None:
     bench = make_bench("process")
-    process = start(DJANGO_SETTINGS_MODULE="tests.runtime.runners.process_settings")
-    eventually(lambda: TaskRun.objects.filter(outcome="running").exists() or notes.read_text())
+    process = start(DDC_TEST_SPINS="1").up()
+    run_now("spins")
     pid = int(bench.noted("began")[0].split()[1])
     assert is_running(pid)
     process.child.kill()
@@ -267,5 +261,116 @@ def test_a_project_without_a_settings_module_is_told_so(
     )
 
 
-def _children(pid: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+# --- the conversation of a run with its scheduler: nothing goes elsewhere ---
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, Talk]]:
+    """Give the scheduler's end and the run's."""
+    mine, theirs = socket.socketpair()
+    talk = Talk(theirs)
+    yield mine, talk
+    talk._socket.close()
+    mine.close()
+
+
+def test_messages_that_come_in_pieces_are_all_heard_until_the_scheduler_is_gone(
+    ends: tuple[socket.socket, Talk],
+) -> None:
+    scheduler, talk = ends
+    messages = talk.messages()
+    scheduler.sendall(b'{"id": 1}\n{"ending": "cancelled"}\n{"stop')
+    assert [next(messages), next(messages)] == [{"id": 1}, {"ending": "cancelled"}]
+    scheduler.sendall(b'ping": true}\n')
+    assert next(messages) == {"stopping": True}
+    scheduler.close()
+    assert list(messages) == []
+    assert talk.is_ours
+
+
+def test_nothing_is_said_into_what_got_its_number(
+    ends: tuple[socket.socket, Talk], tmp_path: Path
+) -> None:
+    scheduler, talk = ends
+    assert talk.say(log="a")
+    path, number = tmp_path / "file", talk._socket.fileno()
+    opened = os.open(path, os.O_RDWR | os.O_CREAT)
+    os.dup2(opened, number)
+    assert not talk.is_ours
+    assert not talk.say(log="b")
+    talk.break_line()
+    assert list(talk.messages()) == []
+    assert path.read_bytes() == b""
+    assert [json.loads(line) for line in scheduler.recv(100).splitlines()] == [{"log": "a"}]
+    os.close(opened)
+
+
+# --- text that came over HTTP: in no process is anything imported for it (CRON-04) ---
+
+PATH = "spilled.leak"
+
+
+@pytest.fixture
+def spilled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let there be a module that a dotted path leads into."""
+    (tmp_path / "spilled.py").write_text("def leak(): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop("spilled", None)
+
+
+@pytest.fixture
+def posted(spilled: None, monkeypatch: pytest.MonkeyPatch) -> Target:
+    """Give what a scheduler that has the type makes of it; other processes do not have it."""
+    with monkeypatch.context() as here:
+        here.setattr(handlers, "find", {PATH: print}.get)
+        declaration, problems = conf.posted({"name": "a", "cron": "0 * * * *", "type": PATH})
+    assert declaration is not None, problems
+    return declaration.target
+
+
+def ordered(target: Target) -> tuple[Work, dict[str, Any]]:
+    now = system_clock.now()
+    run = Run("a", now, now, 1, "due", "UTC", threading.Event(), threading.Event())
+    work = Work(1, run, target, lambda result: None)
+    return work, json.loads(json.dumps(process._order(work, {})))
+
+
+def test_a_process_of_a_run_imports_nothing_for_it(posted: Target) -> None:
+    work, order = ordered(posted)
+    result = fork_server._called(order, work)
+    assert not result.succeeded
+    assert "is not a registered type" in result.error
+    assert "spilled" not in sys.modules
+
+
+def test_a_server_of_processes_loads_nothing_for_it(posted: Target) -> None:
+    assert list(process._loaded([posted])) == []
+    assert list(process._loaded([Targets().type(PATH)])) == [PATH]
+
+
+def taken(origin: str) -> Any:
+    data = {"callback": PATH, "command": False, "args": []}
+    return SimpleNamespace(task=SimpleNamespace(origin=origin, declaration=data))
+
+
+def test_a_worker_of_an_engine_imports_nothing_for_it(spilled: None) -> None:
+    with pytest.raises(UnresolvableError, match="is not a registered type"):
+        django_tasks_worker._target(taken(Origin.HTTP))
+    assert "spilled" not in sys.modules
+    assert (
+        django_tasks_worker._target(taken(Origin.SETTINGS)).function is sys.modules["spilled"].leak
+    )
+
+
+def test_no_command_is_found_for_it() -> None:
+    with pytest.raises(UnresolvableError, match="cannot be said from outside"):
+        callables.again("check", is_command=True, is_from_outside=True)
+
+
+def test_paths_of_settings_are_imported_in_the_process_of_a_run(spilled: None) -> None:
+    _, order = ordered(Target(PATH, cast(Any, None)))
+    found = callables.again(
+        order["callback"], is_command=order["command"], is_from_outside=order["outside"]
+    )
+    assert found.function is sys.modules["spilled"].leak

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 from opentelemetry.context import Context
@@ -16,6 +14,7 @@ from opentelemetry.trace import StatusCode
 
 from django_declarative_cron.runtime import tracing
 
+from ...process import run_python
 from .conftest import Bench, eventually
 
 HAS_TASKS = find_spec("django.tasks") or find_spec("django_tasks")
@@ -32,47 +31,28 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     return exporter
 
 
-@pytest.fixture
-def bench(
-    request: pytest.FixtureRequest, share_server: None, make_bench: Callable[..., Bench]
-) -> Bench:
-    return make_bench(request.param)
+def ended(spans: InMemorySpanExporter, name: str, trace: object = None) -> Any:
+    """Wait for the end of a span, which may come after the row that was written in it."""
+
+    def found() -> list[ReadableSpan]:
+        named = [each for each in spans.get_finished_spans() if each.name == name]
+        return [each for each in named if trace is None or trace_of(each) == trace]
+
+    (span,) = eventually(found)
+    return span
 
 
-def named(spans: InMemorySpanExporter, name: str) -> ReadableSpan:
-    # A row may be written before the span of what wrote it has ended.
-    (found,) = eventually(
-        lambda: [each for each in spans.get_finished_spans() if each.name == name]
-    )
-    assert isinstance(found, ReadableSpan)
-    return found
-
-
-def trace_of(span: ReadableSpan) -> str:
-    assert span.context is not None
+def trace_of(span: Any) -> str:
     return format(span.context.trace_id, "032x")
-
-
-def tick_of(spans: InMemorySpanExporter, trace: str) -> ReadableSpan:
-    def ticks() -> list[ReadableSpan]:
-        ended = [each for each in spans.get_finished_spans() if each.name == "cron tick"]
-        return [each for each in ended if trace_of(each) == trace]
-
-    (found,) = eventually(ticks)
-    assert isinstance(found, ReadableSpan)
-    return found
 
 
 @pytest.mark.parametrize("bench", HERE, indirect=True)
 def test_a_run_is_a_span_beneath_its_tick(spans: InMemorySpanExporter, bench: Bench) -> None:
     row = bench.run("gives_its_trace")
-    run = named(spans, "cron run t")
-    tick = tick_of(spans, trace_of(run))
+    run = ended(spans, "cron run t")
+    tick = ended(spans, "cron tick", trace_of(run))
     assert row.result == trace_of(run)
-    assert run.parent is not None
-    assert tick.context is not None
     assert run.parent.span_id == tick.context.span_id
-    assert run.attributes is not None
     said = dict(run.attributes)
     assert str(said.pop("code.function.name")).startswith(
         "tests.runtime.runners.callbacks.gives_its_trace"
@@ -93,9 +73,8 @@ def test_a_run_is_a_span_beneath_its_tick(spans: InMemorySpanExporter, bench: Be
 def test_a_failure_is_an_error_of_its_span(spans: InMemorySpanExporter, bench: Bench) -> None:
     row = bench.run("fails")
     assert "in traced_run" not in row.traceback
-    run = named(spans, "cron run t")
+    run = ended(spans, "cron run t")
     assert run.status.status_code is StatusCode.ERROR
-    assert run.attributes is not None
     assert run.attributes["error.type"] == "builtins.ValueError"
     assert [event.name for event in run.events] == ["exception"]
 
@@ -137,7 +116,7 @@ def test_what_tracing_raises_gets_in_the_way_of_no_run(
 @pytest.mark.parametrize("bench", ELSEWHERE, indirect=True)
 def test_another_process_goes_on_with_the_trace(spans: InMemorySpanExporter, bench: Bench) -> None:
     row = bench.run("gives_its_trace")
-    assert tick_of(spans, str(row.result)).attributes is not None
+    assert ended(spans, "cron tick", row.result).attributes is not None
 
 
 WITHOUT = """
@@ -158,7 +137,5 @@ tracing.flush()
 
 @pytest.mark.slow
 def test_without_the_library_nothing_is_wrapped(project_environment: dict[str, str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT], env=project_environment, capture_output=True, text=True
-    )
+    done = run_python("-c", WITHOUT, env=project_environment)
     assert (done.returncode, done.stderr) == (0, "")

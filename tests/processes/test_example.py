@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,16 +12,110 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
-from ...timeouts import TIMEOUT
-from ..ports import free_port, is_free
-from .conftest import Example
+from ..conftest import CHECKOUT, PACKAGE
+from ..timeouts import TIMEOUT
+from .ports import free_port, is_free
 
 MALFORMED = "porcelain-2231.csv"
+
+
+@dataclass(frozen=True)
+class Example:
+    """A copy of the example project, as somebody finds it in a clone; child processes run it."""
+
+    root: Path
+    environment: dict[str, str]
+
+    @property
+    def var(self) -> Path:
+        """The folder that the example writes to."""
+        return self.root / "var"
+
+    def command(self, script: str, *words: str) -> list[str]:
+        return [sys.executable, str(self.root / script), *words]
+
+    def call(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*words),
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+
+
+def copy(source: Path, target: Path) -> Example:
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("DJANGO_")}
+    return Example(target, {**environment, "PYTHONPATH": str(PACKAGE.parent)})
+
+
+@pytest.fixture(scope="session")
+def _new(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    example = copy(CHECKOUT / "example_project", tmp_path_factory.mktemp("new") / "example")
+    shutil.rmtree(example.var, ignore_errors=True)
+    return example
+
+
+@pytest.fixture(scope="session")
+def _ready(tmp_path_factory: pytest.TempPathFactory, _new: Example) -> Example:
+    example = copy(_new.root, tmp_path_factory.mktemp("ready") / "example")
+    done = example.call("run.py", "--check", "--port", "0")
+    assert done.returncode == 0, done.stderr
+    return example
+
+
+@pytest.fixture
+def example(_new: Example, tmp_path: Path) -> Example:
+    """Give a copy as fresh as in a new clone."""
+    return copy(_new.root, tmp_path / "example_project")
+
+
+@pytest.fixture
+def ready(_ready: Example, tmp_path: Path) -> Example:
+    """Give a copy whose database is ready."""
+    return copy(_ready.root, tmp_path / "example_project")
+
+
+@contextmanager
+def running(
+    example: Example, output: Path
+) -> Iterator[tuple[subprocess.Popen[bytes], int, Callable[[], str]]]:
+    """Run the shop on a free port, and end it whatever happens."""
+    port = free_port()
+    with output.open("wb") as file:
+        shop = subprocess.Popen(
+            example.command("run.py", "--port", str(port)),
+            env=example.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            yield shop, port, output.read_text
+        finally:
+            shop.terminate()
+            shop.wait(TIMEOUT)
+
+
+def wait_until(
+    happened: Callable[[], bool], shop: subprocess.Popen[bytes], terminal: Callable[[], str]
+) -> None:
+    """Wait for something that must happen soon, while the shop runs."""
+    deadline = time.monotonic() + TIMEOUT
+    while not happened():
+        assert shop.poll() is None and time.monotonic() < deadline, terminal()
+        time.sleep(0.05)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.slow
@@ -112,39 +208,3 @@ def test_when_one_of_both_ends_the_other_is_stopped(ready: Example, tmp_path: Pa
         assert shop.wait(TIMEOUT) == 1
         assert "The web site ended by itself, with exit code 1, so" in terminal()
         assert is_free(port)
-
-
-@contextmanager
-def running(
-    example: Example, output: Path
-) -> Iterator[tuple[subprocess.Popen[bytes], int, Callable[[], str]]]:
-    """Run the shop on a free port, and end it whatever happens."""
-    port = free_port()
-    with output.open("wb") as file:
-        shop = subprocess.Popen(
-            example.command("run.py", "--port", str(port)),
-            env=example.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            yield shop, port, output.read_text
-        finally:
-            shop.terminate()
-            shop.wait(TIMEOUT)
-
-
-def wait_until(
-    happened: Callable[[], bool], shop: subprocess.Popen[bytes], terminal: Callable[[], str]
-) -> None:
-    """Wait for something that must happen soon, while the shop runs."""
-    deadline = time.monotonic() + TIMEOUT
-    while not happened():
-        assert shop.poll() is None and time.monotonic() < deadline, terminal()
-        time.sleep(0.05)
-
-
-def names(folder: Path) -> list[str]:
-    """Give the names of the files in a folder."""
-    return sorted(path.name for path in folder.iterdir())

@@ -1,10 +1,10 @@
-"""Two schedulers behind PgBouncer, which gives each transaction another server connection."""
+"""Projects whose database is behind PgBouncer, or that read from a replica."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,59 +14,32 @@ from django.db import connection
 
 from django_declarative_cron.models import TaskRun
 from tests.database import for_children
-from tests.process import TIMEOUT, Process
+from tests.process import TIMEOUT, Process, run_python
 from tests.timeouts import wait_until
 
-PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+from .chaos.place import PGBOUNCER, start_pooler
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(connection.vendor != "postgresql", reason="it is about PostgreSQL"),
-    pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed"),
-]
-
-CONFIGURATION = """
-[databases]
-* = host={host} port={port} user={user}
-[pgbouncer]
-unix_socket_dir = {directory}
-listen_port = 6432
-auth_type = any
-pool_mode = transaction
-default_pool_size = 3
-logfile = {directory}/log
-"""
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def pooled(transactional_db: None, project_environment: dict[str, str]) -> Iterator[dict[str, str]]:
     """Give the environment of a child process whose database is behind a pooler."""
-    assert PGBOUNCER is not None
     directory = Path(tempfile.mkdtemp(prefix="ddc-pgbouncer-"))
     owner = "nobody" if os.geteuid() == 0 else None
     directory.chmod(0o755)
     if owner:
         shutil.chown(directory, owner)
     settings = connection.settings_dict
-    values = {"host": settings["HOST"], "port": settings["PORT"], "user": settings["USER"]}
-    file = directory / "pgbouncer.ini"
-    file.write_text(CONFIGURATION.format(**values, directory=directory))
-    pooler = subprocess.Popen(
-        [PGBOUNCER, "--quiet", str(file)],
-        user=owner,
-        extra_groups=[] if owner else None,
-        stdin=subprocess.DEVNULL,
-    )
+    values = {name: settings[name.upper()] for name in ("host", "port", "user")}
+    pooler = start_pooler(directory, owner, **values, size=3)
     try:
-        wait_until((directory / ".s.PGSQL.6432").exists, "the pooler")
-        behind = for_children({**settings, "HOST": str(directory), "PORT": "6432"})
         yield {
             **project_environment,
-            **behind,
+            **for_children({**settings, "HOST": str(directory), "PORT": "6432"}),
             "DJANGO_SETTINGS_MODULE": "tests.processes.chaos.secondly",
         }
-        log = (directory / "log").read_text()
-        assert "unsupported startup parameter" not in log
+        assert "unsupported startup parameter" not in (directory / "pgbouncer.log").read_text()
     finally:
         pooler.terminate()
         pooler.wait(TIMEOUT)
@@ -82,9 +55,11 @@ def schedulers(pooled: dict[str, str]) -> Iterator[list[Process]]:
         each.kill()
 
 
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="it is about PostgreSQL")
+@pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
 def test_schedulers_work_behind_a_pooler_of_transactions(schedulers: list[Process]) -> None:
     for each in schedulers:
-        each.wait_for("Ctrl-C stops it")
+        each.up()
     wait_until(lambda: TaskRun.objects.filter(outcome="failed").count() >= 40, "forty runs")
     for each in schedulers:
         each.child.terminate()
@@ -102,3 +77,23 @@ def test_schedulers_work_behind_a_pooler_of_transactions(schedulers: list[Proces
         assert cursor.fetchone()[0] == 0
         cursor.execute("SELECT count(*) FROM pg_prepared_statements")
         assert cursor.fetchone()[0] == 0
+
+
+@pytest.mark.own_database
+def test_p74_what_decides_is_asked_where_it_is_written_and_not_of_a_replica(
+    project_environment: dict[str, str], tmp_path: Path
+) -> None:
+    settings = {
+        "DJANGO_SETTINGS_MODULE": "tests.processes.replica_settings",
+        "DDC_TEST_FILE": str(tmp_path / "jobs.sqlite3"),
+    }
+    done = run_python("-m", "tests.processes.replica_work", env={**project_environment, **settings})
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "the replica decides": 0,
+        "runs": 11,
+        "pages": [200, 200, 200, 200],
+        "act": 302,
+        "paused by": "ada",
+        "listed": True,
+    }

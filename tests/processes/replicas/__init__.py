@@ -1,1 +1,0 @@
-"""A project with an empty ``default``, its tables on ``jobs``, and reads sent to a replica."""
