@@ -199,11 +199,14 @@ def test_a_message_that_was_lost_is_sent_again(
     assert (run.outcome, run.attempt) == ("succeeded", 1)
 
 
-def test_a_run_that_waits_can_be_cancelled(engine: Bench) -> None:
+def test_a_run_that_nobody_takes_up_is_told_of_and_can_be_cancelled(
+    engine: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(django_tasks, "LONGEST_QUIET", 0.2)
     engine.start(engine.task("t", "ok"))
     eventually(lambda: engine.load().queued == 1)
-    run = TaskRun.objects.get()
-    manual_runs.cancel(run, Act("", datetime.now(UTC)))
+    eventually(lambda: "is a worker at work?" in caplog.text)
+    manual_runs.cancel(TaskRun.objects.get(), Act("", datetime.now(UTC)))
     assert engine.ended().outcome == "cancelled"
     assert engine.load().queued == 0
 
@@ -229,14 +232,6 @@ def test_what_the_engine_refuses_is_a_failure(make_bench: Callable[..., Bench]) 
     run = make_bench("django_tasks").run("ok", options={"backend": "nowhere"})
     assert run.outcome == "failed"
     assert "nowhere" in run.error
-
-
-def test_nobody_who_takes_a_run_up_is_told_of(
-    engine: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(django_tasks, "LONGEST_QUIET", 0.2)
-    engine.start(engine.task("t", "ok"))
-    eventually(lambda: "is a worker at work?" in caplog.text)
 
 
 # --- a worker's own signals are its own, and are noted while it calls a run ---
