@@ -38,11 +38,12 @@ OURS = 2  # The loop, and the heartbeat.
 
 
 @pytest.fixture
-def opened() -> Iterator[list[Any]]:
-    """Collect the driver's connections that are made from now on.
+def opened(transactional_db: None) -> Iterator[list[Any]]:
+    """Collect the driver's connections that are made from now on; the test's own is open.
 
     The server would not do as a witness: what is closed here may live on there for a while.
     """
+    connection.ensure_connection()
     found = list[Any]()
 
     def note(connection: Any, **_: object) -> None:
