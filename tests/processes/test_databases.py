@@ -87,7 +87,8 @@ def test_p74_what_decides_is_asked_where_it_is_written_and_not_of_a_replica(
         "DJANGO_SETTINGS_MODULE": "tests.processes.replica_settings",
         "DDC_TEST_FILE": str(tmp_path / "jobs.sqlite3"),
     }
-    done = run_python("-m", "tests.processes.replica_work", env={**project_environment, **settings})
+    environment = {**project_environment, **settings}
+    done = run_python("-m", "tests.processes.replica_work", env=environment, timeout=5 * TIMEOUT)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {
         "the replica decides": 0,

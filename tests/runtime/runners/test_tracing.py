@@ -15,6 +15,7 @@ from opentelemetry.trace import StatusCode
 from django_declarative_cron.runtime import tracing
 
 from ...process import run_python
+from ..conftest import TIMEOUT
 from .conftest import Bench, eventually
 
 HAS_TASKS = find_spec("django.tasks") or find_spec("django_tasks")
@@ -137,5 +138,5 @@ tracing.flush()
 
 @pytest.mark.slow
 def test_without_the_library_nothing_is_wrapped(project_environment: dict[str, str]) -> None:
-    done = run_python("-c", WITHOUT, env=project_environment)
+    done = run_python("-c", WITHOUT, env=project_environment, timeout=5 * TIMEOUT)
     assert (done.returncode, done.stderr) == (0, "")
