@@ -81,9 +81,11 @@ def options() -> str:
 
 def keys() -> str:
     """Write the table of the keys of the long form."""
-    from django_declarative_cron.core.declarations.keys import KEYS
+    from django_declarative_cron.core.declarations.keys import DEFAULTS, KEYS, REQUIRED
 
-    rows = ((_code(name), key.default, _sentence(key.help)) for name, key in KEYS.items())
+    said = {key: _code(_written(value)) for key, value in DEFAULTS.items()}
+    said |= dict.fromkeys(REQUIRED, "required")
+    rows = ((_code(name), said.get(name, ""), _sentence(key.help)) for name, key in KEYS.items())
     return _table(("key", "default", "description"), rows)
 
 
@@ -112,9 +114,11 @@ def retry() -> str:
 
 
 def _literal(value: Any) -> str:
-    if isinstance(value, tuple):
-        value = list(value)
-    return "" if value is None else _code(repr(value).replace("'", '"'))
+    return "" if value is None else _code(_written(value))
+
+
+def _written(value: Any) -> str:
+    return repr(list(value) if isinstance(value, tuple) else value).replace("'", '"')
 
 
 def checks(levels: str) -> str:

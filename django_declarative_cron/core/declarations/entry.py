@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo
 from ...cron import CronExpression, UnknownZoneError, validate_zone
 from ...exceptions import echoed
 from ..monitor import Monitor, read_monitor
-from ..overlap import DEFAULT_POLICY
 from ..retry import POLICY_KEYS
 from ..schedule import Schedule
 from .declaration import Declaration, Operating, Target, offset_of
@@ -26,7 +25,7 @@ from .fields import (
     resolve_command,
 )
 from .item import Declared, Item
-from .keys import CHOICES, DIALECT, KEYS, MANAGED, REQUIRED, WHAT_RUNS, Key
+from .keys import DEFAULTS, KEYS, MANAGED, REQUIRED, WHAT_RUNS, Key
 from .options import JOB_OPTIONS, read_job, read_operating, read_retry
 from .problems import Check
 from .runners import read_runner
@@ -142,9 +141,10 @@ def _refuse_type(item: Item, key: str, value: Any, kind: Key) -> None:
     item.refuse_field(check, key, value, reason, hint)
 
 
-def judge_choice(item: Item, key: str, value: str, choices: tuple[str, ...]) -> bool:
-    """Return whether a value is one of the choices of its key; report it otherwise."""
-    if value in choices:
+def judge_choice(item: Item, key: str, value: Any) -> bool:
+    """Return whether a value is one of the choices of its key, if it has any; else report it."""
+    choices = KEYS[key].choices
+    if not choices or value in choices:
         return True
     hint = f"Write {listed(choices, ' or ')}."
     reason = f"must be {listed(choices, ' or ')}{did_you_mean(value, choices)}"
@@ -154,9 +154,9 @@ def judge_choice(item: Item, key: str, value: str, choices: tuple[str, ...]) -> 
 
 def judge_the_rest(item: Item, typed: Mapping[str, Any]) -> None:
     """Report choices, data and texts that are refused."""
-    for key, choices in CHOICES.items():
-        if key in typed:
-            judge_choice(item, key, typed[key], choices)
+    for key, value in typed.items():
+        if key != "dialect":
+            judge_choice(item, key, value)
     if "command" in typed and "args" in typed:
         reason = "cannot be combined with `command`"
         hint = "Write the arguments as words of `command`."
@@ -181,9 +181,6 @@ def _refuse_flaw(item: Item, key: str, typed: Mapping[str, Any], flaw: str | Non
         item.refuse_field(Check.KEY_VALUE, key, typed[key], flaw, hint)
 
 
-DEFAULT_DIALECT: Final = "ojs"
-DEFAULT_ZONE: Final = "UTC"
-
 _NAME = re.compile(r"[a-z0-9][a-z0-9\-.]*")
 
 
@@ -201,10 +198,11 @@ def read_entry(item: Item) -> Declared | None:
     typed = well_typed(item)
     if flaw is not None:
         refuse_name(item, name, flaw, _hint_for(name))
-    target = _what_runs(item, typed)
+    values = {**DEFAULTS, **typed}
+    target = _what_runs(item, values)
     refuse_duplicate(item)
-    expression = _expression(item, typed)
-    zone = _zone(item, typed.get("timezone", DEFAULT_ZONE))
+    expression = _expression(item, values)
+    zone = _zone(item, values["timezone"])
     retry = read_retry(item, typed)
     judge_the_rest(item, typed)
     options = _options(item, typed)
@@ -214,9 +212,9 @@ def read_entry(item: Item) -> Declared | None:
     operating = read_operating(item, typed)
     if not item.is_sound or expression is None or zone is None or target is None:
         return None
-    schedule = _schedule(item, typed, expression, zone, operating)
+    schedule = _schedule(item, values, expression, zone, operating)
     chosen: dict[str, Any] = {"runner": runner, "operating": operating, "monitor": monitor}
-    written = _as_written(typed, job, options)
+    written = _as_written(values, job, options)
     declaration = Declaration(typed["name"], schedule, target, retry, **chosen, **written)
     return item.read(declaration, zone_is_said="timezone" in typed)
 
@@ -234,7 +232,7 @@ def _options(item: Item, typed: Mapping[str, Any]) -> dict[str, Any]:
 
 def _schedule(
     item: Item,
-    typed: Mapping[str, Any],
+    values: Mapping[str, Any],
     expression: CronExpression,
     zone: ZoneInfo,
     operating: Operating,
@@ -243,21 +241,20 @@ def _schedule(
     return Schedule(
         expression,
         zone,
-        gap=typed.get("gap", "skip"),
-        fold=typed.get("fold", "first"),
-        offset=offset_of(typed["name"], operating.spread),
+        gap=values["gap"],
+        fold=values["fold"],
+        offset=offset_of(values["name"], operating.spread),
         exclusion=calendars.exclusion(excluded) if excluded else None,
     )
 
 
 def _as_written(
-    typed: Mapping[str, Any], job: Mapping[str, Any], options: Mapping[str, Any]
+    values: Mapping[str, Any], job: Mapping[str, Any], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the fields of a declaration that need no further reading."""
-    known = {"overlap_policy": DEFAULT_POLICY, **typed, **job}
+    known = {**values, **job, "description": values["description"] or "", "options": options}
     names = ("enabled", "overlap_policy", "atomic", "timeout", "queue", "tags", "meta")
-    written = {name: known[name] for name in names if name in known}
-    return written | {"description": typed.get("description") or "", "options": options}
+    return {name: known[name] for name in (*names, "description", "options") if name in known}
 
 
 def _flaw_of_name(name: str) -> str | None:
@@ -272,7 +269,7 @@ def _hint_for(name: str) -> str:
     return f'Write a name such as "{made or "daily-report"}".'
 
 
-def _what_runs(item: Item, typed: Mapping[str, Any]) -> Target | None:
+def _what_runs(item: Item, values: Mapping[str, Any]) -> Target | None:
     choices = item.allowed(WHAT_RUNS)
     said = [key for key in choices if key in item.given]
     if len(said) != 1:
@@ -284,13 +281,13 @@ def _what_runs(item: Item, typed: Mapping[str, Any]) -> Target | None:
         item.refuse_field(Check.WHAT_RUNS, field, item.given.get(field), reason, hint)
         return None
     (key,) = said
-    if key not in typed:
+    if key not in values:
         return None
     if key == "command":
-        words = _words(item, typed["command"])
+        words = _words(item, values["command"])
         return None if words is None else resolve_command(item, words)
-    target = resolve_callback(item, typed[key], key)
-    args = tuple(typed.get("args", ()))
+    target = resolve_callback(item, values[key], key)
+    args = tuple(values["args"])
     return replace(target, args=args) if target is not None and args else target
 
 
@@ -330,11 +327,10 @@ def _monitor(item: Item, typed: Mapping[str, Any]) -> Monitor | None:
         return None
 
 
-def _expression(item: Item, typed: Mapping[str, Any]) -> CronExpression | None:
-    dialect = typed.get("dialect", DEFAULT_DIALECT)
-    if not judge_choice(item, "dialect", dialect, DIALECT) or "cron" not in typed:
+def _expression(item: Item, values: Mapping[str, Any]) -> CronExpression | None:
+    if not judge_choice(item, "dialect", values["dialect"]) or "cron" not in values:
         return None
-    return read_cron(item, typed["cron"], dialect)
+    return read_cron(item, values["cron"], values["dialect"])
 
 
 def _zone(item: Item, name: str) -> ZoneInfo | None:
