@@ -14,6 +14,7 @@ from difflib import unified_diff
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from ..formatting import EARLIEST, LATEST
 from .declarations.declaration import Declaration
 from .schedule import Schedule
 
@@ -41,12 +42,13 @@ def yearbook(declarations: Iterable[Declaration], first: date) -> str:
 
 
 def first_day(text: str) -> date | None:
-    """Return the first day of a year that was written down; ``None`` where it is none."""
+    """Return the first day of a snapshot, or ``None`` if a text is none."""
     found = _FIRST_DAY.search(text)
     try:
-        return None if found is None else date.fromisoformat(found[1])
+        day = None if found is None else date.fromisoformat(found[1])
     except ValueError:
         return None
+    return day if day is not None and EARLIEST.year <= day.year < LATEST.year else None
 
 
 def difference(kept: str, present: str, name: str) -> list[str]:

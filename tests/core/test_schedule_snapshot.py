@@ -113,6 +113,12 @@ def test_what_differs_is_named_with_its_task() -> None:
     assert difference(kept, kept, "schedule.txt") == []
 
 
-@pytest.mark.parametrize("text", ["", "a\n", "# From 2026-13-01 up to 2027-12-01.\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "a\n", "# From 2026-13-01 up to 2027-12-01.\n"),
+        *("# From 9999-12-31 up to 9999-12-31.\n", "# From 1899-12-31 up to 1900-12-31.\n"),
+    ],
+)
 def test_what_is_no_year_has_no_first_day(text: str) -> None:
     assert first_day(text) is None

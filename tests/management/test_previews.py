@@ -274,6 +274,19 @@ def test_the_first_day_of_a_snapshot_can_be_named(
     assert "    2028-01  Sun 2  03:00\n" in path.read_text()
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("soon", "is not a date such as 2030-01-31"),
+        ("9999-12-31", "is out of range: write a year from 1900 to 8999"),
+        ("0001-01-01", "is out of range: write a year from 1900 to 8999"),
+    ],
+)
+def test_a_first_day_that_is_none_is_refused(cron: Cron, text: str, said: str) -> None:
+    answer = cron("snapshot", "schedule.txt", "--from", text)
+    assert answer.err.endswith(f"argument --from: {text!r} {said}")
+
+
 def test_files_that_are_no_snapshots_are_told(
     cron: Cron, declare: Declare, still_clock: None, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from ... import conf
 from ...core.schedule_snapshot import difference, first_day, yearbook
 from ...exceptions import CalendarError
 from .deployment_scope import declared
-from .subcommand import Context, Options, Subcommand, add_format
+from .subcommand import Context, Options, Subcommand, add_format, day
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -21,7 +21,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--from",
         dest="begin",
         metavar="DATE",
-        type=date.fromisoformat,
+        type=day,
         help="first day in the file; default that of this month",
     )
     parser.add_argument(

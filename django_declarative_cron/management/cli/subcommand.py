@@ -9,7 +9,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
@@ -29,6 +29,7 @@ Options = Mapping[str, Any]
 _LONGEST = 1_000_000_000
 _PROGRESS_INTERVAL = 0.3
 _DURATION = re.compile(r"(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m(?:in)?)?(?:(\d{1,7})s)?")
+_YEARS = f"{EARLIEST.year} to {LATEST.year - 1}"
 _FORMS = "2030-01-31, 2030-01-31T07:00 or 2030-01-31T07:00Z"
 
 
@@ -166,6 +167,17 @@ def zone_of(name: str | None) -> ZoneInfo:
         raise wrong_use(str(error)) from error
 
 
+def day(text: str) -> date:
+    """Return a date such as ``2030-01-31``."""
+    try:
+        given = date.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a date such as 2030-01-31") from None
+    if not EARLIEST.year <= given.year < LATEST.year:
+        raise ArgumentTypeError(f"{text!r} is out of range: write a year from {_YEARS}")
+    return given
+
+
 def read_since(option: str, text: str, now: datetime) -> datetime:
     """Return a past instant, which may be typed as a duration before now, such as ``2h``."""
     try:
@@ -186,8 +198,7 @@ def read_instant(
     except (ValueError, OverflowError):
         raise wrong_use(f"{option} {text!r} is not a time: write {forms}.") from None
     if not EARLIEST <= given < LATEST:
-        years = f"{EARLIEST.year} to {LATEST.year - 1}"
-        raise wrong_use(f"{option} {text!r} is out of range: write a year from {years}.")
+        raise wrong_use(f"{option} {text!r} is out of range: write a year from {_YEARS}.")
     return given
 
 
