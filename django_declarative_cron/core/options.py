@@ -52,139 +52,108 @@ def _source(name: str, given: Any) -> str | Callable[[date], bool]:
     )
 
 
-def _read(read: Reader, help_text: str, hint: str = "") -> dict[str, Any]:
-    """Return the metadata of an option: its reader, its text in the docs, its hint in a check."""
-    return {"read": read, "help": help_text, "hint": hint}
+def _option(default: Any, read: Reader, help_text: str, hint: str = "") -> Any:
+    """Return the field of an option, with its reader, its text in the docs and its hint."""
+    metadata = {"read": read, "help": help_text, "hint": hint}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """All options, by the names that settings use."""
 
-    WORKERS: int = field(
-        default=10,
-        metadata=_read(
-            whole(),
-            "number of synchronous callbacks that run at the same time in a process",
-        ),
+    WORKERS: int = _option(
+        10, whole(), "number of synchronous callbacks that run at the same time in a process"
     )
-    LEASE: timedelta = field(
-        default=timedelta(seconds=15),
-        metadata=_read(duration(SECOND), "lease time of the leader after its last renewal"),
+    LEASE: timedelta = _option(
+        timedelta(seconds=15),
+        duration(SECOND),
+        "lease time of the leader after its last renewal",
     )
-    RENEW: timedelta = field(
-        default=timedelta(seconds=5),
-        metadata=_read(duration(TENTH), "interval of the heartbeat; best a third of `LEASE`"),
+    RENEW: timedelta = _option(
+        timedelta(seconds=5),
+        duration(TENTH),
+        "interval of the heartbeat; best a third of `LEASE`",
     )
-    DEAD_AFTER: timedelta | None = field(
-        default=None,
-        metadata=_read(
-            unless_none(duration(SECOND)),
-            "time after which a process without a heartbeat counts as dead; `LEASE` if not set",
-        ),
+    DEAD_AFTER: timedelta | None = _option(
+        None,
+        unless_none(duration(SECOND)),
+        "time after which a process without a heartbeat counts as dead; `LEASE` if not set",
     )
-    GRACE: timedelta = field(
-        default=timedelta(seconds=25),
-        metadata=_read(duration(ZERO), "time that a stopping process waits for its runs"),
+    GRACE: timedelta = _option(
+        timedelta(seconds=25),
+        duration(ZERO),
+        "time that a stopping process waits for its runs",
     )
-    WATCHDOG_PROCESS: bool = field(
-        default=True,
-        metadata=_read(
-            truth,
-            "start a watchdog process, which reports a crash immediately",
-        ),
+    WATCHDOG_PROCESS: bool = _option(
+        True, truth, "start a watchdog process, which reports a crash immediately"
     )
-    ADMIN_ACTIONS: bool = field(
-        default=True,
-        metadata=_read(
-            truth,
-            "allow actions in the admin; `False` makes the admin read-only, and HTTP read-only for"
-            " users. Tokens and commands are not affected",
-        ),
+    ADMIN_ACTIONS: bool = _option(
+        True,
+        truth,
+        "allow actions in the admin; `False` makes the admin read-only, and HTTP read-only for"
+        " users. Tokens and commands are not affected",
     )
-    DEPLOYMENT: str = field(
-        default="default",
-        metadata=_read(text(), "name of this deployment, if several share a database"),
+    DEPLOYMENT: str = _option(
+        "default", text(), "name of this deployment, if several share a database"
     )
-    RELEASE: str = field(
-        default="",
-        metadata=_read(
-            text(0),
-            "version, date or commit of the project; an older one does not supersede a newer one",
-        ),
+    RELEASE: str = _option(
+        "",
+        text(0),
+        "version, date or commit of the project; an older one does not supersede a newer one",
     )
-    HISTORY_MAX_AGE: timedelta = field(
-        default=timedelta(days=90),
-        metadata=_read(
-            duration(SECOND),
-            "age after which runs are deleted, except for the newest success and failure",
-        ),
+    HISTORY_MAX_AGE: timedelta = _option(
+        timedelta(days=90),
+        duration(SECOND),
+        "age after which runs are deleted, except for the newest success and failure",
     )
-    HISTORY_MAX_RUNS: int = field(
-        default=1000,
-        metadata=_read(
-            whole(),
-            "number of runs that are kept per task, with skipped and missed ones",
-        ),
+    HISTORY_MAX_RUNS: int = _option(
+        1000, whole(), "number of runs that are kept per task, with skipped and missed ones"
     )
-    EVENT_SINK: Sink | None = field(
-        default=None,
-        metadata=_read(
-            unless_none(read_sink),
-            "receiver that events are posted to: a dict with `url`, `secret` and more",
-            'Write {"url": "https://hooks.example.org/cron", "secret": "…"}.',
-        ),
+    EVENT_SINK: Sink | None = _option(
+        None,
+        unless_none(read_sink),
+        "receiver that events are posted to: a dict with `url`, `secret` and more",
+        'Write {"url": "https://hooks.example.org/cron", "secret": "…"}.',
     )
-    HTTP_MAX_BODY: int = field(
-        default=256 * 1024, metadata=_read(whole(), "largest body of an HTTP request, in bytes")
+    HTTP_MAX_BODY: int = _option(256 * 1024, whole(), "largest body of an HTTP request, in bytes")
+    HTTP_RATE: int = _option(
+        600,
+        whole(),
+        "maximum number of HTTP requests per minute and caller, counted in the default cache",
     )
-    HTTP_RATE: int = field(
-        default=600,
-        metadata=_read(
-            whole(),
-            "maximum number of HTTP requests per minute and caller, counted in the default cache",
-        ),
+    EXTERNAL_WORKERS: bool = _option(
+        False,
+        truth,
+        "accept tasks over HTTP whose type has no function here, for external workers",
     )
-    EXTERNAL_WORKERS: bool = field(
-        default=False,
-        metadata=_read(
-            truth, "accept tasks over HTTP whose type has no function here, for external workers"
-        ),
+    VISIBILITY_TIMEOUT: timedelta = _option(
+        timedelta(minutes=10),
+        duration(SECOND),
+        "time after which a run is handed out again if its external worker sends no heartbeat",
     )
-    VISIBILITY_TIMEOUT: timedelta = field(
-        default=timedelta(minutes=10),
-        metadata=_read(
-            duration(SECOND),
-            "time after which a run is handed out again if its external worker sends no heartbeat",
-        ),
+    METRICS_MAX_TASK_LABELS: int = _option(
+        200,
+        whole(),
+        "number of tasks with a label of their own; others share the label `other`",
     )
-    METRICS_MAX_TASK_LABELS: int = field(
-        default=200,
-        metadata=_read(
-            whole(), "number of tasks with a label of their own; others share the label `other`"
-        ),
+    METRICS_TAGS: bool = _option(
+        False, truth, "report the tags of tasks too, as the label `tag` of `task_tag`"
     )
-    METRICS_TAGS: bool = field(
-        default=False,
-        metadata=_read(truth, "report the tags of tasks too, as the label `tag` of `task_tag`"),
+    MONITOR: Monitoring | None = _option(
+        None,
+        unless_none(read_monitoring),
+        "receiver of the check-ins of tasks: a dict with `sentry`, `ping` and more",
     )
-    MONITOR: Monitoring | None = field(
-        default=None,
-        metadata=_read(
-            unless_none(read_monitoring),
-            "receiver of the check-ins of tasks: a dict with `sentry`, `ping` and more",
-        ),
+    NOTIFY: tuple[Channel, ...] = _option(
+        (), read_channels, "channels that notifications are sent to: a list of dicts"
     )
-    NOTIFY: tuple[Channel, ...] = field(
-        default=(),
-        metadata=_read(read_channels, "channels that notifications are sent to: a list of dicts"),
-    )
-    CALENDARS: Mapping[str, str | Callable[[date], bool]] = field(
-        default_factory=dict,
-        metadata=_read(
-            _calendars,
-            "calendars by name: a function, its dotted path, or the path of an `.ics` file",
-        ),
+    CALENDARS: Mapping[str, str | Callable[[date], bool]] = _option(
+        {},
+        _calendars,
+        "calendars by name: a function, its dotted path, or the path of an `.ics` file",
     )
 
     @property
