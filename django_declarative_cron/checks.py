@@ -92,33 +92,25 @@ def check_deployment(**kwargs: Any) -> list[CheckMessage]:
     return _messages(sub_minute(declared, system_clock.now(), kept))
 
 
-_EVENTS = "django-declarative-cron[events]"
+_HTTP = ("urllib3", "django-declarative-cron[events]")
+_SIGNING = ("standardwebhooks", "django-declarative-cron[events]")
 
 
 def _missing_libraries() -> Iterator[Problem]:
     found = conf.lenient_options()
     monitoring, sink = found.MONITOR or Monitoring(), found.EVENT_SINK
-    needs = (
-        (sink is not None, Check.SINK_LIBRARY, "EVENT_SINK", "urllib3", _EVENTS),
-        (
-            sink is not None and bool(sink.secrets),
-            *(Check.SINK_LIBRARY, "EVENT_SINK", "standardwebhooks", _EVENTS),
-        ),
-        (monitoring.sentry, Check.WATCH_LIBRARY, "MONITOR", "sentry_sdk", "sentry-sdk"),
-        (monitoring.needs_http, Check.WATCH_LIBRARY, "MONITOR", "urllib3", _EVENTS),
-        (
-            any(channel.url for channel in found.NOTIFY),
-            *(Check.WATCH_LIBRARY, "NOTIFY", "urllib3", _EVENTS),
-        ),
-        (
-            any(channel.secrets for channel in found.NOTIFY),
-            *(Check.WATCH_LIBRARY, "NOTIFY", "standardwebhooks", _EVENTS),
-        ),
-    )
-    for is_needed, check, option, module, package in needs:
+    needs = {
+        ("EVENT_SINK", *_HTTP): sink is not None,
+        ("EVENT_SINK", *_SIGNING): sink is not None and bool(sink.secrets),
+        ("MONITOR", "sentry_sdk", "sentry-sdk"): monitoring.sentry,
+        ("MONITOR", *_HTTP): monitoring.needs_http,
+        ("NOTIFY", *_HTTP): any(channel.url for channel in found.NOTIFY),
+        ("NOTIFY", *_SIGNING): any(channel.secrets for channel in found.NOTIFY),
+    }
+    for (option, module, package), is_needed in needs.items():
         if is_needed and find_spec(module) is None:
             yield Problem(
-                check=check,
+                check=Check.SINK_LIBRARY if option == "EVENT_SINK" else Check.WATCH_LIBRARY,
                 place=f"DECLARATIVE_CRON[{option!r}]",
                 message=f"needs {module}, which is not installed",
                 hint=f'Install "{package}".',

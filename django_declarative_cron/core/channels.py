@@ -205,7 +205,10 @@ def _address(value: Any) -> str:
     return str(value)
 
 
-_OF_KIND: Final = {"to": ("mail",), "url": ("slack", "webhook"), "secret": ("webhook",)} | {
+_OF_KIND: Final = {
+    "to": ("mail",),
+    "url": ("slack", "webhook"),
+    "secret": ("webhook",),
     "headers": ("webhook",),
     "timeout": ("slack", "webhook"),
 }
