@@ -127,12 +127,8 @@ def test_an_error_goes_by_the_names_of_its_bases_too() -> None:
         "builtins.UnicodeError",
         "UnicodeError",
     )
-    assert (
-        RetryPolicy(non_retryable_errors=("ValueError",))
-        .after(END, 1, names_of(UnicodeDecodeError), 0)
-        .reason
-        == "non_retryable"
-    )
+    policy = RetryPolicy(non_retryable_errors=("ValueError",))
+    assert policy.after(END, 1, names_of(UnicodeDecodeError), 0).reason == "non_retryable"
     assert names_of(json.JSONDecodeError)[0] == "json.decoder.JSONDecodeError"
     assert "object" not in names_of(KeyError)
 
@@ -205,21 +201,16 @@ def test_durations(text: str, expected: timedelta) -> None:
     assert read_duration(text) == expected
 
 
+NO_DURATIONS = (
+    *("", "P", "PT", "P1DT", "1S", "PT1", "pt1s", "PT1S ", "-PT1S", "PT-1S", "PT1M1H", "PT1.5M"),
+    *("P1S", "PT1D", "PT1S\n", "PT١S", "PT1.S", "PT.5S", "5m", "PT1e3S"),
+)
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        *(
-            (text, "not a duration")
-            for text in ("", "P", "PT", "P1DT", "1S", "PT1", "pt1s", "PT1S ")
-        ),
-        *(
-            (text, "not a duration")
-            for text in ("-PT1S", "PT-1S", "PT1M1H", "PT1.5M", "P1S", "PT1D")
-        ),
-        *(
-            (text, "not a duration")
-            for text in ("PT1S\n", "PT١S", "PT1.S", "PT.5S", "5m", "PT1e3S")
-        ),
+        *((text, "not a duration") for text in NO_DURATIONS),
         *((text, "whose length varies") for text in ("P1Y", "P1M", "P1Y2M3DT4H")),
         *((text, "too long") for text in ("PT" + "9" * 5000 + "H", "P999999999999999D")),
     ],

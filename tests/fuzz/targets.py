@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -34,24 +35,14 @@ _INSTANTS = [
 ]
 
 
-def posix(data: bytes) -> None:
-    """Parse a text of the strict dialect; what is refused has words and a mend."""
+def expression(dialect: str, data: bytes) -> None:
+    """Parse a text of a dialect; what is refused has words, and maybe a proposal."""
     text = data.decode("utf-8", "surrogateescape")
     try:
-        parsed = parse(text)
+        parsed = parse(text, dialect)
     except InvalidCronExpressionError as error:
         assert error.message and error.details["reason"]
         posix_equivalent(text)
-        return
-    _is_sound(parsed)
-
-
-def ojs(data: bytes) -> None:
-    """Parse a text of the dialect of Open Job Spec."""
-    try:
-        parsed = parse(data.decode("utf-8", "surrogateescape"), dialect="ojs")
-    except InvalidCronExpressionError as error:
-        assert error.message and error.details["reason"]
         return
     _is_sound(parsed)
 
@@ -131,8 +122,8 @@ def _with_durations(value: Any) -> Any:
 
 
 TARGETS: Final[dict[str, Target]] = {
-    "posix": posix,
-    "ojs": ojs,
+    "posix": partial(expression, "posix"),
+    "ojs": partial(expression, "ojs"),
     "entry": entry,
     "posted": posted,
     "row": row,
