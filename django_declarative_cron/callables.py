@@ -95,11 +95,11 @@ class Types:
 
     def callback(self, given: str | Callable[..., Any]) -> Target:
         """Raise ``UnresolvableError``: callers from outside name types only."""
-        raise UnresolvableError(Check.IMPORT_PATH, "cannot be said from outside")
+        raise UnresolvableError(Check.IMPORT_PATH, "is not accepted over HTTP")
 
     def command(self, words: tuple[str, ...]) -> Target:
         """Raise ``UnresolvableError``: callers from outside name types only."""
-        raise UnresolvableError(Check.COMMAND, "cannot be said from outside")
+        raise UnresolvableError(Check.COMMAND, "is not accepted over HTTP")
 
 
 class Targets:

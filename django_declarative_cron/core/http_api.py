@@ -101,7 +101,7 @@ class _Gathering:
         for key in FORBIDDEN:
             if key in self.entry:
                 del self.entry[key]
-                reason = "cannot be said over HTTP: it is for SCHEDULED_TASKS"
+                reason = "is not accepted over HTTP: it is for SCHEDULED_TASKS"
                 self.flaws.append(Flaw(key, reason))
 
     def options(self) -> None:

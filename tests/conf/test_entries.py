@@ -181,12 +181,12 @@ def test_keys_of_the_scheduler_are_ignored_and_said_so() -> None:
     given = entry(last_run_at=None, next_run_at="x", run_count=5, created_at="x")
     assert conf.declarations([given]) == conf.declarations([entry()])
     (one,) = conf.problems([entry(created_at="x")])
-    assert one.message == "`created_at` is kept by the scheduler; what stands here is ignored."
+    assert one.message == "`created_at` is set by the scheduler and ignored."
     (found,) = conf.problems([given])
     assert str(found.check) == "declarative_cron.W008"
     assert found.message == (
-        "`last_run_at`, `next_run_at`, `run_count`, `created_at` are kept by the scheduler; "
-        "what stands here is ignored."
+        "`last_run_at`, `next_run_at`, `run_count`, `created_at` "
+        "are set by the scheduler and ignored."
     )
 
 
@@ -210,5 +210,5 @@ def test_nobody_outside_may_name_an_address() -> None:
     given = {"name": "a", "cron": "0 4 * * *", "type": "a.b", "monitor": "https://x.example/"}
     _, flaws = entry_of(given)
     assert [(flaw.field, flaw.reason) for flaw in flaws] == [
-        ("monitor", "cannot be said over HTTP: it is for SCHEDULED_TASKS")
+        ("monitor", "is not accepted over HTTP: it is for SCHEDULED_TASKS")
     ]

@@ -106,7 +106,7 @@ def test_it_is_due_as_every_other_one(sim: Simulation) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"callback": "os.system"}, "callback cannot be said over HTTP"),
+        ({"callback": "os.system"}, "callback is not accepted over HTTP"),
         ({"expression": "61 * * * *"}, "61 * * * *"),
         ({"timezone": "Moon/Base"}, "Moon/Base"),
     ],

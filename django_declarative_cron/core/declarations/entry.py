@@ -52,9 +52,9 @@ def refuse_unknown_keys(item: Item, known: tuple[str, ...]) -> None:
     """Report unknown keys, and those that only the scheduler sets."""
     managed = [key for key in item.given if key in MANAGED]
     if managed:
-        verb, keys = ("is", "the key") if len(managed) == 1 else ("are", "the keys")
-        message = f"{listed(managed)} {verb} kept by the scheduler; what stands here is ignored."
-        item.warn(Check.MANAGED_KEY, message, f"Leave {keys} out.")
+        is_one = len(managed) == 1
+        message = f"{listed(managed)} {'is' if is_one else 'are'} set by the scheduler and ignored."
+        item.warn(Check.MANAGED_KEY, message, f"Leave the key{'' if is_one else 's'} out.")
     for key in item.given:
         if key not in known and key not in MANAGED:
             _refuse_unknown_key(item, name_of_key(key), item.given[key], known)

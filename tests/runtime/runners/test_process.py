@@ -364,7 +364,7 @@ def test_a_worker_of_an_engine_imports_nothing_for_it(spilled: None) -> None:
 
 
 def test_no_command_is_found_for_it() -> None:
-    with pytest.raises(UnresolvableError, match="cannot be said from outside"):
+    with pytest.raises(UnresolvableError, match="is not accepted over HTTP"):
         callables.again("check", is_command=True, is_from_outside=True)
 
 
