@@ -64,7 +64,7 @@ EACH_DATABASE = {
     *("admin/test_access_tokens.py", "admin/test_actions.py", "admin/test_costs.py"),
     *("admin/test_held.py", "admin/test_runs.py", "admin/test_schedulers.py"),
     *("admin/test_tasks.py", "http/test_cron.py", "http/test_posted_tasks.py"),
-    *("http/test_worker_api.py", "management/test_health.py"),
+    *("http/test_external_runs.py", "http/test_worker_api.py", "management/test_health.py"),
     *("management/test_held.py", "scenarios/test_bounds.py"),
     *("scenarios/test_database_faults.py", "scenarios/test_reconcile.py"),
     *("scenarios/test_lifecycle.py", "scenarios/test_persistence.py"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,10 +23,25 @@ from django_declarative_cron.handlers import flaw_of_type, handler
 from .http.reports import tasks as reports
 
 APPS = list(project.INSTALLED_APPS)
+REPORTS = "tests.http.reports"
 
 
 def installed(*names: str) -> Any:
-    return override_settings(INSTALLED_APPS=[*APPS, *(f"tests.http.{name}" for name in names)])
+    return override_settings(INSTALLED_APPS=[*APPS, *names])
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], str]:
+    """Write another app with a ``tasks`` module, and return its name."""
+
+    def write(name: str, text: str) -> str:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+        (tmp_path / name / "tasks.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path)
+        return name
+
+    return write
 
 
 def declared(**keys: Any) -> Any:
@@ -47,14 +64,14 @@ def test_importing_the_decorator_loads_no_model() -> None:
 
 
 def test_the_tasks_modules_of_apps_are_looked_through() -> None:
-    with installed("reports"):
+    with installed(REPORTS):
         assert handlers.find("report.generate") is reports.generate
         assert {"cache.warm", "report.fail", "report.generate"} <= set(handlers.known())
         assert list(handlers.problems()) == []
 
 
 def test_a_type_in_settings_is_a_registered_name_or_a_path() -> None:
-    with installed("reports"):
+    with installed(REPORTS):
         (by_name,) = declared(type="report.generate", args=[1])
         (by_path,) = declared(type="tests.http.reports.tasks.generate")
     assert (by_name.target.text, by_name.target.function) == ("report.generate", reports.generate)
@@ -64,7 +81,7 @@ def test_a_type_in_settings_is_a_registered_name_or_a_path() -> None:
 
 
 def test_a_callback_is_never_the_name_of_a_type() -> None:
-    with installed("reports"):
+    with installed(REPORTS):
         (problem,) = conf.problems(
             [{"name": "a", "cron": "0 7 * * *", "callback": "report.generate"}]
         )
@@ -83,22 +100,32 @@ def test_a_callback_is_never_the_name_of_a_type() -> None:
     ],
 )
 def test_an_unknown_type_is_refused_with_the_nearest_one(name: str, hint: str) -> None:
-    with installed("reports"):
+    with installed(REPORTS):
         (problem,) = conf.problems([{"name": "a", "cron": "0 7 * * *", "type": name}])
     assert (problem.check, problem.hint) == (Check.IMPORT_PATH, hint)
 
 
-def test_a_type_that_is_taken_is_a_check_error_that_names_both_places() -> None:
-    with installed("reports", "rivals"):
+def test_a_type_that_is_taken_is_a_check_error_that_names_both_places(
+    write: Callable[[str, str], str],
+) -> None:
+    text = """
+from django_declarative_cron import handler
+
+@handler("report.generate")
+def generate() -> None: ...
+"""
+    with installed(REPORTS, write("rival_app", text)):
         (message,) = checks.check_handlers()
     assert (message.id, message.level) == ("declarative_cron.E040", 40)
-    assert str(message.obj) == "tests.http.rivals.tasks"
-    assert "'report.generate' of tests.http.rivals.tasks.generate is taken by" in message.msg
+    assert str(message.obj) == "rival_app.tasks"
+    assert "'report.generate' of rival_app.tasks.generate is taken by" in message.msg
     assert "tests.http.reports.tasks.generate" in message.msg
 
 
-def test_a_tasks_module_that_cannot_be_imported_is_warned_of_and_spoils_no_other() -> None:
-    with installed("lacking", "reports"):
+def test_a_tasks_module_that_cannot_be_imported_is_warned_of_and_spoils_no_other(
+    write: Callable[[str, str], str],
+) -> None:
+    with installed(write("lacking_app", "import a_module_that_nobody_has"), REPORTS):
         (message,) = checks.check_handlers()
         assert handlers.find("report.generate") is reports.generate
     assert (message.id, message.level) == ("declarative_cron.W040", 30)
@@ -107,7 +134,7 @@ def test_a_tasks_module_that_cannot_be_imported_is_warned_of_and_spoils_no_other
 
 def test_looking_for_types_asks_no_database() -> None:
     # Without the mark of a database test, a query is an error.
-    with installed("reports"):
+    with installed(REPORTS):
         assert declared(type="report.generate")
 
 

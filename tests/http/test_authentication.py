@@ -1,31 +1,33 @@
-"""Authentication by tokens with rights and users with permissions; limits of requests."""
+"""Tokens with rights, users with permissions, attacks with each (docs/security.md), limits."""
 
 from __future__ import annotations
 
 import hashlib
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Permission
 from django.test import Client
 
 from django_declarative_cron.core import http_api
 from django_declarative_cron.core.http_api import Right, Token, read_token
 from django_declarative_cron.http import throttling
-from django_declarative_cron.models import AccessToken
+from django_declarative_cron.models import (
+    AccessToken,
+    Outcome,
+    ScheduledTask,
+    TaskOverride,
+    TaskRun,
+)
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.store import access_tokens
+from django_declarative_cron.store.outbox import name_of
+from django_declarative_cron.testing import Simulation
 
-from .client import ENTRY, Caller
-from .conftest import NOW
+from .conftest import ENTRY, NOW, Answer, Caller, token, user
 
 LIST = "/v1/cron"
-
-
-def token(name: str, *granted: Right, **how: Any) -> str:
-    return str(access_tokens.create(name, granted, system_clock.now(), **how))
 
 
 ACTS = {
@@ -110,23 +112,14 @@ def test_the_last_use_is_known_to_the_minute(binding: None) -> None:
 # --- users ---
 
 
-def user(*codenames: str, **fields: Any) -> Any:
-    made = get_user_model().objects.create_user("ada", password="pw", **fields)
-    made.user_permissions.set(Permission.objects.filter(codename__in=codenames))
-    return made
-
-
 def test_a_user_with_the_permission_registers(binding: None) -> None:
-    client = Client()
-    client.force_login(user("register_scheduledtask"))
-    assert Caller(client=client).post(LIST, ENTRY).status == 201
-    assert Caller(client=client).get(LIST).code == (403, "forbidden")
+    caller = user("register_scheduledtask")
+    assert caller.post(LIST, ENTRY).status == 201
+    assert caller.get(LIST).code == (403, "forbidden")
 
 
 def test_a_session_needs_a_csrf_token_and_a_bearer_does_not(binding: None) -> None:
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(user("register_scheduledtask", "view_scheduledtask"))
-    session = Caller(client=client)
+    session = user("register_scheduledtask", "view_scheduledtask", strict=True)
     assert session.get(LIST).status == 200
     for refused in (
         session.post(LIST, ENTRY),
@@ -136,24 +129,20 @@ def test_a_session_needs_a_csrf_token_and_a_bearer_does_not(binding: None) -> No
         assert refused.code == (403, "forbidden")
         assert "CSRF" in refused.data["error"]["message"]
     secret = "a" * 32
-    client.cookies["csrftoken"] = secret
+    session.client.cookies["csrftoken"] = secret
     assert session.post(LIST, ENTRY, X_CSRFToken=secret).status == 201
     bearer = Caller(token("t", Right.REGISTER), client=Client(enforce_csrf_checks=True))
     assert bearer.post(LIST, ENTRY).status == 200
 
 
 def test_an_invalid_token_is_not_saved_by_a_session(binding: None) -> None:
-    client = Client()
-    client.force_login(user("view_scheduledtask"))
+    client = user("view_scheduledtask").client
     assert Caller("ddc_x", client=client).get(LIST).status == 401
 
 
 def test_a_form_is_not_read_for_its_csrf_token(binding: None) -> None:
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(user("register_scheduledtask"))
-    answer = Caller(client=client).send(
-        "POST", LIST, b"a=1", content_type="application/x-www-form-urlencoded"
-    )
+    session = user("register_scheduledtask", strict=True)
+    answer = session.send("POST", LIST, b"a=1", content_type="application/x-www-form-urlencoded")
     assert answer.code == (415, "unsupported_media_type")
 
 
@@ -179,9 +168,7 @@ def test_without_admin_actions_users_may_only_read(
 ) -> None:
     settings.DECLARATIVE_CRON = {"ADMIN_ACTIONS": False, "EXTERNAL_WORKERS": True}
     every = ("view_scheduledtask", "register_scheduledtask", "work_taskrun")
-    client = Client()
-    client.force_login(user(*every, is_superuser=is_admin))
-    caller = Caller(client=client)
+    caller = user(*every, is_superuser=is_admin)
     assert caller.get(LIST).status == 200
     for refused in (
         caller.post(LIST, ENTRY),
@@ -205,6 +192,112 @@ def test_without_the_right_to_read_responses_have_no_declaration(binding: None) 
         assert answer.status in (200, 201)
         assert set(answer.data["cron_job"]) == set(answer.data["cron"]) == state
     assert set(blind.delete("/v1/cron/daily").data["cron"]) == state
+
+
+# --- attacks on a task of the settings and its active run ---
+
+WORKERS = ("fetch", "ack", "nack", "heartbeat")
+FORBIDDEN, ABSENT, OWNED = (403, "forbidden"), (404, "not_found"), (409, "duplicate")
+
+
+@pytest.fixture
+def job(binding: None, settings: Any) -> str:
+    """Return the job id of an active run of a task of the settings."""
+    settings.DECLARATIVE_CRON = {"EXTERNAL_WORKERS": True, "HTTP_RATE": 100_000}
+    sim = Simulation(start=system_clock.now(), time_zone="UTC")
+    entry = {"name": "ours", "cron": "0 9 * * *", "args": [{"api_key": "s3cret"}]}
+    sim.initialize([{**entry, "callback": "tests.http.reports.tasks.generate"}])
+    run = TaskRun.objects.create(
+        scheduler_id=ScheduledTask.objects.get().scheduler_id,
+        task_name="ours",
+        origin="settings",
+        scheduled_for=sim.now,
+        started_at=sim.now,
+        outcome=Outcome.RUNNING,
+    )
+    return str(name_of(run.pk, run.scheduled_for))
+
+
+def acts_on(caller: Caller, job: str) -> list[Any]:
+    """Return the responses to every request that would change an active run."""
+    reservation = str(uuid4())
+    report = {"job_id": job, "reservation": reservation, "error": {"code": "x"}}
+    beat = {"active_jobs": [job], "reservations": [reservation], "worker_id": "w"}
+    bodies = ({"queues": ["default", ""]}, report, report, beat)
+    posts = zip(WORKERS, bodies, strict=True)
+    told = [caller.post(f"/v1/workers/{name}", body) for name, body in posts]
+    return [_short(each) for each in (caller.delete(f"/v1/jobs/{job}"), *told)]
+
+
+def _short(answer: Answer) -> Any:
+    taken = answer.data.get("jobs", answer.data.get("jobs_extended"))
+    return answer.code if answer.status >= 400 else taken
+
+
+@pytest.mark.parametrize(
+    ("rights", "permissions", "answers"),
+    [
+        ([Right.REGISTER], ["register_scheduledtask"], [OWNED, *[FORBIDDEN] * 4]),
+        ([Right.WORK], ["work_taskrun"], [FORBIDDEN, [], ABSENT, ABSENT, []]),
+        ([Right.READ], ["view_scheduledtask"], [FORBIDDEN] * 5),
+        (
+            [*Right],
+            ["register_scheduledtask", "work_taskrun", "view_scheduledtask"],
+            [OWNED, [], ABSENT, ABSENT, []],
+        ),
+        (
+            [],
+            ["pause_scheduledtask", "run_scheduledtask", "cancel_taskrun", "add_accesstoken"],
+            [FORBIDDEN] * 5,
+        ),
+    ],
+    ids=["register", "work", "read", "every right", "operator"],
+)
+def test_no_token_or_user_can_touch_a_run_of_settings(
+    job: str, rights: list[Right], permissions: list[str], answers: list[Any]
+) -> None:
+    before = TaskRun.objects.values().get(), ScheduledTask.objects.values().get()
+    for caller in (Caller(token("t", *rights)), user(*permissions)):
+        assert acts_on(caller, job) == answers
+        if Right.READ not in rights:
+            for path in (LIST, "/v1/cron/ours", f"/v1/jobs/{job}"):
+                assert caller.get(path).code == FORBIDDEN
+    assert (TaskRun.objects.values().get(), ScheduledTask.objects.values().get()) == before
+    assert not TaskOverride.objects.exists()
+
+
+def test_a_registering_token_sees_no_declaration_of_settings(job: str) -> None:
+    caller = Caller(token("t", Right.REGISTER))
+    for answer in (
+        caller.post(LIST, {**ENTRY, "name": "ours"}),
+        caller.patch("/v1/cron/ours", {"enabled": True}),
+        caller.delete("/v1/cron/ours"),
+        caller.delete(f"/v1/jobs/{job}"),
+    ):
+        assert answer.code == OWNED
+        text = str(answer.data)
+        assert not any(word in text for word in ("s3cret", "0 9 * * *", "reports.tasks"))
+
+
+def test_a_reading_token_or_user_sees_no_secret_and_changes_nothing(job: str) -> None:
+    for caller in (Caller(token("t", Right.READ)), user("view_scheduledtask")):
+        for path in (LIST, "/v1/cron/ours", f"/v1/jobs/{job}"):
+            answer = caller.get(path)
+            assert answer.status == 200
+            assert "s3cret" not in str(answer.data)
+        assert caller.post(LIST, ENTRY).code == FORBIDDEN
+    assert ScheduledTask.objects.count() == 1
+
+
+def test_an_unauthenticated_caller_cannot_find_out_which_names_exist(job: str) -> None:
+    stranger = Caller()
+    absent = str(name_of(2**40, system_clock.now()))
+    for path, names in (("/v1/cron/", ("ours", "gone")), ("/v1/jobs/", (job, absent))):
+        for method in ("GET", "PATCH", "DELETE", "OPTIONS", "PUT", "HEAD"):
+            there, gone = (stranger.send(method, path + name, {}) for name in names)
+            for answer in (there, gone):
+                answer.data.get("error", {}).pop("request_id", None)
+            assert (there.status, there.data) == (gone.status, gone.data)
 
 
 # --- limits ---

@@ -26,7 +26,7 @@ from django_declarative_cron.http.openapi import document
 from django_declarative_cron.http.urls import urlpatterns
 from django_declarative_cron.runtime.scheduler import Scheduler
 
-from .client import ENTRY, Caller
+from .conftest import ENTRY, Caller
 
 SCHEMA = schemathesis.openapi.from_dict(document("/ojs"))
 OPERATIONS = {

@@ -1,1 +1,0 @@
-"""An app whose tasks module cannot be imported."""

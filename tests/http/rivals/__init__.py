@@ -1,1 +1,0 @@
-"""An app whose tasks module registers a type of another app."""

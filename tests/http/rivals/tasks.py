@@ -1,9 +1,0 @@
-"""Take a type that another app has."""
-
-from __future__ import annotations
-
-from django_declarative_cron import handler
-
-
-@handler("report.generate")
-def generate() -> None: ...
