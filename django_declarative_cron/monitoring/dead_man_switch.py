@@ -27,14 +27,6 @@ from .delivery import DeliveryError
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of one check.
-
-    Args:
-        notices: the problems.
-        notified: number of channels that accepted a message.
-        errors: of the other channels, without addresses.
-    """
-
     notices: tuple[Notice, ...]
     notified: int
     errors: tuple[str, ...]

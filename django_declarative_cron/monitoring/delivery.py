@@ -65,7 +65,6 @@ class Delivery:
                 self._threads += 1
 
     def finish(self, seconds: float) -> bool:
-        """Wait until all messages are delivered, and return whether they are."""
         with self._changed:
             return self._changed.wait_for(lambda: not (self._waiting or self._busy), seconds)
 

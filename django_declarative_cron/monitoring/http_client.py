@@ -30,33 +30,15 @@ def post(
     Raises:
         DeliveryError: the receiver did not accept it, or urllib3 is not installed.
     """
-    http = _urllib3()
-    sent = {"user-agent": f"django-declarative-cron/{__version__}", **(headers or {})}
     try:
-        # Requests are rare, so a connection that was kept would be closed by the receiver.
-        with _pool() as pool:
-            response = pool.request(
-                "POST",
-                url,
-                body=body,
-                headers=sent,
-                timeout=http.Timeout(total=timeout.total_seconds()),
-                retries=_retries(http),
-                redirect=False,
-                preload_content=False,
-            )
-            response.close()
-    except Exception as error:
-        cause = getattr(error, "reason", None) or error
-        raise DeliveryError(
-            _without_address(url, f"{type(cause).__name__}: {words_of(cause)}")
-        ) from None
-    if not 200 <= response.status < 300:
-        raise DeliveryError(f"it answered {response.status}")
+        import urllib3
 
-
-def _retries(http: Any) -> Any:
-    return http.Retry(
+        from ..runtime.exchange import Exchanges
+    except ImportError:
+        text = 'urllib3 is not installed: install "django-declarative-cron[events]"'
+        raise DeliveryError(text) from None
+    sent = {"user-agent": f"django-declarative-cron/{__version__}", **(headers or {})}
+    retries = urllib3.Retry(
         RETRIES,
         backoff_factor=BACKOFF,
         allowed_methods=None,
@@ -64,6 +46,21 @@ def _retries(http: Any) -> Any:
         raise_on_status=False,
         respect_retry_after_header=False,
     )
+    limit = urllib3.Timeout(total=timeout.total_seconds())
+    options: dict[str, Any] = {"redirect": False, "preload_content": False}
+    try:
+        # Requests are rare, so a connection that was kept would be closed by the receiver.
+        with Exchanges() as pool:
+            response = pool.request(
+                "POST", url, body=body, headers=sent, timeout=limit, retries=retries, **options
+            )
+            response.close()
+    except Exception as error:
+        cause = getattr(error, "reason", None) or error
+        text = f"{type(cause).__name__}: {words_of(cause)}"
+        raise DeliveryError(_without_address(url, text)) from None
+    if not 200 <= response.status < 300:
+        raise DeliveryError(f"it answered {response.status}")
 
 
 def _without_address(url: str, text: str) -> str:
@@ -72,18 +69,3 @@ def _without_address(url: str, text: str) -> str:
         if len(secret) > 1:
             text = text.replace(secret, "…")
     return text
-
-
-def _pool() -> Any:
-    from ..runtime.exchange import Exchanges
-
-    return Exchanges()
-
-
-def _urllib3() -> Any:
-    try:
-        import urllib3
-    except ImportError:
-        text = 'urllib3 is not installed: install "django-declarative-cron[events]"'
-        raise DeliveryError(text) from None
-    return urllib3

@@ -1,8 +1,9 @@
-"""Define every metric: name, type, source, description and labels."""
+"""Define every metric, and read the files for Grafana (dashboard) and Prometheus (alert rules)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Final, Literal
 
 PREFIX: Final = "declarative_cron_"
@@ -13,17 +14,6 @@ OTHER: Final = "other"
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric.
-
-    Args:
-        name: without prefix, and without the suffix of counters.
-        kind: the type of Prometheus.
-        source: the events of a scheduler's process, its memory, or the rows of the database.
-        help: description.
-        labels: names of the labels.
-        buckets: upper bounds of a histogram, in seconds.
-    """
-
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     source: Literal["events", "memory", "rows"]
@@ -33,7 +23,6 @@ class Metric:
 
     @property
     def exposed(self) -> str:
-        """Return the full name, as queries use it."""
         return PREFIX + self.name + ("_total" if self.kind == "counter" else "")
 
 
@@ -97,3 +86,9 @@ METRICS: Final = (
 )
 
 BY_NAME: Final = {metric.name: metric for metric in METRICS}
+
+FILES: Final = {"dashboard": "grafana-dashboard.json", "alerts": "prometheus-alerts.yml"}
+
+
+def text_of(name: str) -> str:
+    return (files(__package__) / "files" / FILES[name]).read_text(encoding="utf-8")

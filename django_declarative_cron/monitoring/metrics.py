@@ -1,4 +1,4 @@
-"""The metrics of a process for Prometheus, by its client library.
+"""The metrics of a process for Prometheus, by its client library, and the port that serves them.
 
 A scheduler counts the events that it publishes, and reports its memory at each scrape. The metrics
 from the database are the same in each process. Without an exporter nothing is counted.
@@ -6,10 +6,12 @@ from the database are the same in each process. Without an exporter nothing is c
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from typing import Any, Generic, TypeVar
 
 from django.db import connections
 
@@ -17,8 +19,10 @@ from .. import conf
 from ..core import events
 from ..runtime import probes
 from ..runtime.clock import Clock, system_clock
+from ..runtime.connections import own_connections, renew
+from ..runtime.probes import Answer, Listener
 from ..runtime.scheduler import Scheduler
-from ..signals import log_line, signal_of
+from ..signals import log_line, report, signal_of
 from ..store import database
 from ..store.guard import Role
 from ..store.overview import Counts, counts_of
@@ -26,17 +30,21 @@ from ..store.queries import tags_of
 from ..store.status import patience
 from .metric_defs import BY_NAME, METRICS, OTHER, PREFIX, Metric
 
+T = TypeVar("T")
+
+MAX_AGE = 5.0
+"""Seconds for which a result is used again."""
+
+MAX_SCRAPES = 4
+"""Scrapes may wait for the database, so they must not occupy all threads of the listener."""
+
 
 class MetricsUnavailableError(RuntimeError):
-    """Raise if the Prometheus client library is not installed."""
+    """Raised if the Prometheus client library is not installed."""
 
 
 def library() -> Any:
-    """Return the client library.
-
-    Raises:
-        MetricsUnavailableError: it is not installed.
-    """
+    """Return the client library."""
     try:
         import prometheus_client
     except ImportError:
@@ -46,36 +54,24 @@ def library() -> Any:
 
 
 class TaskLabels:
-    """Give the first tasks a label each, and all others one label together.
-
-    Args:
-        limit: the number of tasks that have their own label.
-    """
+    """Give the first tasks a label each, and all others one label together."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._labels: set[str] = set()
-        self._hooks: list[Callable[[str], None]] = []
+        self.on_release: Callable[[str], None] = lambda name: None
         self._has_warned = False
 
     @property
     def used(self) -> Collection[str]:
-        """Return the tasks that have their own label."""
         return frozenset(self._labels)
 
-    def on_release(self, hook: Callable[[str], None]) -> None:
-        """Call a function with each label that is released."""
-        self._hooks.append(hook)
-
     def release(self, names: Iterable[str]) -> None:
-        """Let other tasks use the labels of removed tasks."""
         for name in self._labels.intersection(names):
             self._labels.discard(name)
-            for hook in self._hooks:
-                hook(name)
+            self.on_release(name)
 
     def label(self, name: str) -> str:
-        """Return the label of a task."""
         if name in self._labels:
             return name
         if len(self._labels) < self._limit:
@@ -87,34 +83,27 @@ class TaskLabels:
         return OTHER
 
 
-class EventMetrics:
-    """Count the events that this process publishes."""
+_COUNTED = (
+    *(events.TaskRunStarted, events.TaskRunCompleted, events.TaskRunFailed),
+    *(events.TaskRunCancelled, events.TaskRunInterrupted, events.TaskSkipped),
+    *(events.TaskRetriesExhausted, events.PollCompleted),
+)
 
+
+class EventMetrics:
     def __init__(self, registry: Any, labels: TaskLabels) -> None:
         self._labels = labels
-        labels.on_release(self._remove)
+        labels.on_release = self._remove
         counted = [each for each in METRICS if each.source == "events"]
         self._metrics = {each.name: _client_metric(each, registry) for each in counted}
-        self._receivers = {
-            events.TaskRunStarted: self._started,
-            events.TaskRunCompleted: self._ended,
-            events.TaskRunFailed: self._ended,
-            events.TaskRunCancelled: self._ended,
-            events.TaskRunInterrupted: self._interrupted,
-            events.TaskSkipped: self._not_run,
-            events.TaskRetriesExhausted: self._exhausted,
-            events.PollCompleted: self._polled,
-        }
 
     def start(self) -> None:
-        """Count from now on."""
-        for kind, receiver in self._receivers.items():
-            signal_of(kind).connect(receiver)
+        for kind in _COUNTED:
+            signal_of(kind).connect(self._receive)
 
     def stop(self) -> None:
-        """Stop counting."""
-        for kind, receiver in self._receivers.items():
-            signal_of(kind).disconnect(receiver)
+        for kind in _COUNTED:
+            signal_of(kind).disconnect(self._receive)
 
     def _remove(self, task: str) -> None:
         for name, metric in self._metrics.items():
@@ -133,27 +122,24 @@ class EventMetrics:
     def _observe(self, name: str, event: events.TaskEvent, seconds: float) -> None:
         self._metrics[name].labels(self._labels.label(event.task_name)).observe(seconds)
 
-    def _started(self, event: events.TaskRunStarted, **_: object) -> None:
-        if event.lateness is not None:
-            self._observe("run_lateness_seconds", event, event.lateness.total_seconds())
-            if event.is_late:
-                self._count("runs_late", event)
-
-    def _ended(self, event: Any, **_: object) -> None:
-        self._count("runs", event, _outcome(event))
-        self._observe("run_duration_seconds", event, event.duration)
-
-    def _interrupted(self, event: events.TaskRunInterrupted, **_: object) -> None:
-        self._count("runs", event, "interrupted")
-
-    def _not_run(self, event: events.TaskSkipped, **_: object) -> None:
-        self._count("occurrences_not_run", event, event.outcome, event.reason, number=event.count)
-
-    def _exhausted(self, event: events.TaskRetriesExhausted, **_: object) -> None:
-        self._count("retries_exhausted", event)
-
-    def _polled(self, event: events.PollCompleted, **_: object) -> None:
-        self._metrics["tick_duration_seconds"].observe(event.duration)
+    def _receive(self, event: Any, **_: object) -> None:
+        match event:
+            case events.TaskRunStarted(lateness=timedelta() as lateness):
+                self._observe("run_lateness_seconds", event, lateness.total_seconds())
+                if event.is_late:
+                    self._count("runs_late", event)
+            case events.TaskRunCompleted() | events.TaskRunFailed() | events.TaskRunCancelled():
+                self._count("runs", event, _outcome(event))
+                self._observe("run_duration_seconds", event, event.duration)
+            case events.TaskRunInterrupted():
+                self._count("runs", event, "interrupted")
+            case events.TaskSkipped():
+                values = event.outcome, event.reason
+                self._count("occurrences_not_run", event, *values, number=event.count)
+            case events.TaskRetriesExhausted():
+                self._count("retries_exhausted", event)
+            case events.PollCompleted():
+                self._metrics["tick_duration_seconds"].observe(event.duration)
 
 
 def _client_metric(metric: Metric, registry: Any) -> Any:
@@ -176,13 +162,10 @@ def _outcome(event: Any) -> str:
 
 
 class ProcessCollector:
-    """Collect the metrics of a scheduler's memory."""
-
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
 
     def collect(self) -> Iterator[Any]:
-        """Yield the metrics for the client library."""
         scheduler = self._scheduler
         health = probes.report(scheduler)
         yield from _gauges(
@@ -203,13 +186,6 @@ class ProcessCollector:
 
 
 class DatabaseCollector:
-    """Collect the metrics from the database.
-
-    Args:
-        counts: returns the counts, their age in seconds, and whether they are up to date.
-        labels: of tasks.
-    """
-
     def __init__(
         self, counts: Callable[[], tuple[Counts | None, float, bool]], labels: TaskLabels
     ) -> None:
@@ -217,7 +193,6 @@ class DatabaseCollector:
         self._labels = labels
 
     def collect(self) -> Iterator[Any]:
-        """Yield the metrics for the client library."""
         counts, age, is_new = self._counts()
         yield from _gauges({"scrape_database_success": is_new})
         if counts is not None:
@@ -317,3 +292,79 @@ def exposition(counts: Counts | None, openmetrics: bool = False) -> tuple[bytes,
         write: Any = newer.generate_latest
         return write(registry), newer.CONTENT_TYPE_LATEST
     return prometheus.generate_latest(registry), prometheus.CONTENT_TYPE_LATEST
+
+
+# --- the port of a scheduler ---
+
+
+class CachedQuery(Generic[T]):
+    """Read on demand, one thread at a time, and keep the last result if reading fails."""
+
+    def __init__(self, read: Callable[[], T | None], clock: Clock = system_clock) -> None:
+        self._read = read
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._value: T | None = None
+        self._read_at: float | None = None
+
+    def get(self) -> tuple[T | None, float, bool]:
+        """Return the result, its age in seconds, and whether the age is at most ``MAX_AGE``."""
+        with self._lock:
+            if self._read_at is None or self._clock.monotonic() - self._read_at >= MAX_AGE:
+                self._refresh()
+            if self._read_at is None:
+                return None, 0.0, False
+            age = self._clock.monotonic() - self._read_at
+            return self._value, age, age < MAX_AGE
+
+    def _refresh(self) -> None:
+        # The thread of a scrape ends with its response.
+        with own_connections():
+            try:
+                self._value, self._read_at = self._read(), self._clock.monotonic()
+            except Exception as error:
+                renew(error)
+                report("Reading rows for the metrics", error, then="older ones are shown")
+
+
+class Exporter:
+    """Serve ``/metrics`` for one scheduler.
+
+    Raises:
+        MetricsUnavailableError: the Prometheus client library is not installed.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.registry = library().CollectorRegistry(auto_describe=False)
+        labels = TaskLabels(conf.options().METRICS_MAX_TASK_LABELS)
+        self._events = EventMetrics(self.registry, labels)
+        self.registry.register(ProcessCollector(scheduler))
+        counts = CachedQuery(lambda: read_counts(asked=labels.used), scheduler.clock)
+        self.registry.register(DatabaseCollector(counts.get, labels))
+        self._scrapes = threading.BoundedSemaphore(MAX_SCRAPES)
+        self._listener = Listener({"/metrics": self._page})
+
+    @property
+    def port(self) -> int:
+        return self._listener.port
+
+    def start(self, host: str, port: int) -> None:
+        """Count from now on, and serve until the process ends.
+
+        Raises:
+            OSError: the address is not available.
+        """
+        self._listener.start(host, port)
+        self._events.start()
+
+    def stop(self) -> None:
+        self._events.stop()
+
+    def _page(self) -> Answer:
+        if not self._scrapes.acquire(blocking=False):
+            return Answer(HTTPStatus.SERVICE_UNAVAILABLE, b"Too many scrapes.\n", "text/plain")
+        try:
+            body = library().generate_latest(self.registry)
+        finally:
+            self._scrapes.release()
+        return Answer(HTTPStatus.OK, body, library().CONTENT_TYPE_LATEST)

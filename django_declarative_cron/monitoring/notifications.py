@@ -92,7 +92,6 @@ class Notifications:
             delivery.finish(max(until - self._clock.monotonic(), 0.0))
 
     def add(self, notice: Notice) -> None:
-        """Add a notice to the queue of each channel."""
         now = self._clock.monotonic()
         with self._lock:
             for queue in self._queues:

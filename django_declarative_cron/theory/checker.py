@@ -116,7 +116,6 @@ class _Faults:
     tasks: frozenset[str] = frozenset()
 
     def note(self, violation: Violation) -> None:
-        """Remember a fault."""
         if violation.axiom in ("EA1", "EA3"):
             self.everything = True
         elif violation.axiom == "EA2":
@@ -125,14 +124,11 @@ class _Faults:
             self.tasks |= {violation.task}
 
     def may_cause(self, violation: Violation) -> bool:
-        """Return whether a violation by the scheduler may be a consequence of a fault."""
         lively = self.liveness and violation.axiom.startswith("L")
         return self.everything or lively or violation.task in self.tasks
 
 
 class _Checker:
-    """One pass over a trace."""
-
     def __init__(self, state: OperationalState, bound: liveness.Bound) -> None:
         self._state = state
         self._frozen = FrozenTime()
@@ -196,7 +192,6 @@ class _Checker:
                 self._ungoverned[registration.name] = None
 
     def verdict(self) -> Verdict:
-        """Sum up."""
         late: list[Late] = [late for watch in self._watches for late in watch.late]
         still_open = [
             each._replace(mode=self._state.mode) for watch in self._watches for each in watch.open()

@@ -55,8 +55,11 @@ def _cron_schedule(
     return CronSchedule(expression, zone, cast(Gap, gap), cast(Fold, fold), offset=offset)
 
 
-class Dues:
-    """``Due_x``: the next one of each known task that has none behind it.
+class PulseQueue:
+    """The dues and retries to come.
+
+    ``Due_x`` is the next one of each known task that has none behind it. ``RetryDue_x`` is the end
+    of each failed run and its retry delay, superseded ones too.
 
     Args:
         schedules: finds the schedule of a task.
@@ -68,7 +71,7 @@ class Dues:
         self._stated = stated
         self._known: dict[Registration, Schedule] = {}
         self._coming: dict[Registration, datetime] = {}
-        self._queue: list[tuple[datetime, int, Registration]] = []
+        self._queue: list[tuple[datetime, bool, int, Registration]] = []
         self._order = count()
         self._fired: set[Registration] = set()
         self._noted: dict[tuple[str, str | None], Moment] = {}
@@ -83,7 +86,6 @@ class Dues:
         return None
 
     def makes(self, registration: Registration | None) -> bool:
-        """Return whether the dues of a task are derived and not stated."""
         return registration is not None and registration in self._known
 
     def register(
@@ -93,7 +95,6 @@ class Dues:
         came: Collection[Registration],
         at: datetime,
     ) -> None:
-        """Follow a list that was accepted."""
         for each in overridden:
             self._known.pop(each, None)
             self._coming.pop(each, None)
@@ -121,30 +122,37 @@ class Dues:
         if following is None:
             return registration in self._fired
         self._coming[registration] = following
-        heapq.heappush(self._queue, (following, next(self._order), registration))
+        self._push(following, registration, is_retry=False)
         return False
 
+    def expect_retry(self, registration: Registration, at: datetime) -> None:
+        self._push(at, registration, is_retry=True)
+
+    def _push(self, at: datetime, registration: Registration, *, is_retry: bool) -> None:
+        # The order of arrival keeps registrations from being compared.
+        heapq.heappush(self._queue, (at, is_retry, next(self._order), registration))
+
     def next_at(self) -> datetime | None:
-        """Return the instant of the next due."""
         while self._queue:
-            at, _, registration = self._queue[0]
-            if self._coming.get(registration) == at:
+            at, is_retry, _, registration = self._queue[0]
+            if is_retry or self._coming.get(registration) == at:
                 return at
             heapq.heappop(self._queue)
         return None
 
     def take(self, at: datetime) -> list[Event]:
-        """Return the dues of the next instant."""
         taken = []
         while self.next_at() == at:
-            registration = heapq.heappop(self._queue)[2]
+            _, is_retry, _, registration = heapq.heappop(self._queue)
+            if is_retry:
+                taken.append(Event("RetryDue", registration.name, registration, retry_at=at))
+                continue
             del self._coming[registration]
             self._fired.add(registration)
             taken.append(Event("Due", registration.name, registration))
         return taken
 
     def note(self, event: Event, moment: Moment) -> None:
-        """Remember a due that the trace stated."""
         assert event.task is not None
         self._noted[event.task, event.cron] = moment
 
@@ -156,27 +164,3 @@ class Dues:
             return None if latest is None else Moment(latest, BEFORE)
         keys = {(registration.name, None), (registration.name, registration.cron)}
         return max((self._noted[key] for key in keys if key in self._noted), default=None)
-
-
-class Retries:
-    """``RetryDue_x``: the end of each failed run and its retry delay, superseded ones too."""
-
-    def __init__(self) -> None:
-        self._queue: list[tuple[datetime, int, Registration]] = []
-        self._order = count()
-
-    def expect(self, registration: Registration, retry_at: datetime) -> None:
-        """Plan the pulse of a failure."""
-        heapq.heappush(self._queue, (retry_at, next(self._order), registration))
-
-    def next_at(self) -> datetime | None:
-        """Return the instant of the next pulse."""
-        return self._queue[0][0] if self._queue else None
-
-    def take(self, at: datetime) -> list[Event]:
-        """Return the pulses of the next instant."""
-        taken = []
-        while self.next_at() == at:
-            registration = heapq.heappop(self._queue)[2]
-            taken.append(Event("RetryDue", registration.name, registration, retry_at=at))
-        return taken

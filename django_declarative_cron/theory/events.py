@@ -41,6 +41,10 @@ _OF_A_RUN: Final = frozenset({"RS", "REs", "REf"})
 
 _SHORTEST_DELAY: Final = timedelta(milliseconds=1)
 _LONGEST_NAME: Final = 255
+_NO_OFFSET: Final = timedelta(0)
+_TEXTS: Final = (
+    *("cron", "timezone", "dialect", "gap", "fold", "overlap_policy", "retry", "leaves_out"),
+)
 
 
 class TraceError(ValueError):
@@ -62,11 +66,8 @@ class Registration:
     """A task of the theory; equal if name, schedule and retry delay are equal.
 
     Args:
-        name: its identifier.
         cron: the expression, ``None`` where the trace states the dues.
-        timezone: IANA name.
         retry_delay: ``None`` where the trace states the retries.
-        dialect: of the expression.
         gap: the handling of a local minute that does not exist.
         fold: which passes of a local minute that happens twice count.
         overlap_policy: the theory governs ``coalesce``.
@@ -103,13 +104,10 @@ class Event:
     """One event of a position.
 
     Args:
-        kind: its name in the alphabet.
-        task: name of the task, where it has one.
         registration: that task, as the trace knew it then.
         registrations: the list of an initialisation.
         fault: the error in that list, ``None`` for a valid one.
         storage_failed: the storage was unavailable; the cause of an ``IEf`` inside a freeze.
-        until: end of a freeze.
         cron: the schedule of a stated due, if the name has several.
         retry_at: the due time of the retry of a failure; for a pulse, its planned time.
         retry_stated: the record has ``retry_at``.
@@ -133,15 +131,6 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A parsed record.
-
-    Args:
-        index: of the record.
-        at: its instant, aware UTC.
-        label: of its position, where it states one.
-        event: its event.
-    """
-
     index: int
     at: datetime
     label: int | None
@@ -149,11 +138,7 @@ class Read:
 
 
 def read(index: int, record: Record) -> Read:
-    """Read one record.
-
-    Raises:
-        TraceError: it is invalid.
-    """
+    """Read one record."""
     if not isinstance(record, Mapping):
         raise TraceError(index, f"must be a mapping, not {type(record).__name__}")
     at = _instant(index, record, "at")
@@ -232,25 +217,15 @@ def _registration(entry: object) -> tuple[Registration | None, str | None]:
     if not isinstance(name, str):
         return None, f"name {name!r} is not a text"
     faults = [fault for fault in (_name_fault(name), _delay_fault(delay)) if fault]
-    texts = {key: entry[key] for key in _TEXTS if entry.get(key) is not None}
-    faults += [f"{key} {text!r} is not a text" for key, text in texts.items() if not _is_text(text)]
-    texts = {key: text for key, text in texts.items() if _is_text(text)}
+    said = {key: entry[key] for key in _TEXTS if entry.get(key) is not None}
+    texts = {key: text for key, text in said.items() if isinstance(text, str)}
+    faults += [f"{key} {said[key]!r} is not a text" for key in said if key not in texts]
     delay = delay if isinstance(delay, timedelta) else None
-    offset = entry.get("offset", _AT_ONCE)
+    offset = entry.get("offset", _NO_OFFSET)
     if not isinstance(offset, timedelta):
-        faults, offset = [*faults, f"offset {offset!r} is not a timedelta"], _AT_ONCE
+        faults, offset = [*faults, f"offset {offset!r} is not a timedelta"], _NO_OFFSET
     registration = Registration(name, retry_delay=delay, offset=offset, **texts)
     return registration, "; ".join(faults) or None
-
-
-_AT_ONCE: Final = timedelta(0)
-_TEXTS: Final = (
-    *("cron", "timezone", "dialect", "gap", "fold", "overlap_policy", "retry", "leaves_out"),
-)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _name_fault(name: str) -> str | None:

@@ -36,7 +36,6 @@ Task = Registration | str
 
 
 def name_of(task: Task) -> str:
-    """Return the name of a task."""
     return task if isinstance(task, str) else task.name
 
 
@@ -52,7 +51,6 @@ class Ungoverned:
         self._running: Counter[str] = Counter()
 
     def step(self, position: Position) -> None:
-        """Move to the next position."""
         for event in position.events:
             if event.kind == "Crash":
                 self._running.clear()
@@ -71,7 +69,6 @@ class Ungoverned:
         return bool(self._running)
 
     def names(self) -> list[str]:
-        """Return the names of the running tasks."""
         return list(self._running)
 
 
@@ -111,13 +108,11 @@ class _Task:
         self.changed: tuple[str, Moment] | None = None
 
     def clear(self) -> None:
-        """Clear all obligations."""
         self.due = self.retry = self.orphaned = self.boot = self.excused = False
         self.retry_at = None
 
     @property
     def is_pending(self) -> bool:
-        """Return ``Pending_x``."""
         return not self.running and (self.due or self.retry or self.orphaned or self.boot)
 
     @property
@@ -130,7 +125,6 @@ class _Task:
         return self.due or self.retry or self.orphaned
 
     def pending(self) -> dict[str, bool]:
-        """Return the four parts of ``Pending_x``."""
         idle = not self.running
         return {
             "DuePending": self.due and idle,
@@ -170,7 +164,6 @@ class OperationalState:
         return event.task
 
     def task_named(self, registration: Registration) -> Task:
-        """Return the task of a registration, as this reading identifies tasks."""
         return registration.name
 
     def may_start(self, task: Task) -> bool:
@@ -178,11 +171,9 @@ class OperationalState:
         return self.active and task in self._members and self._of(task).is_pending
 
     def obliged(self, task: Task) -> bool:
-        """Return whether a start is required."""
         return self.active and task in self._members and self._of(task).is_owed
 
     def running(self, task: Task) -> bool:
-        """Return whether a run of the task is in flight."""
         return self._of(task).running
 
     def in_flight(self) -> list[str]:
@@ -194,11 +185,9 @@ class OperationalState:
         return event.handed
 
     def started(self, task: Task) -> Moment | None:
-        """Return the start of the newest run of a task."""
         return self._of(task).started
 
     def why(self, task: Task) -> Why:
-        """Explain the obligation of a task."""
         of = self._of(task)
         parts = {"Active": self.active, "Registered": task in self._members, **of.pending()}
         return Why(parts, of.changed)
@@ -212,7 +201,6 @@ class OperationalState:
     # --- how it moves ---
 
     def step(self, position: Position) -> None:
-        """Move on by one position."""
         was_active, before = self.active, self._members
         touched: set[str] = set()
         for event in sorted(position.events, key=_pulses_first):
@@ -226,7 +214,6 @@ class OperationalState:
         self.swept = before | self._members if everything else touched
 
     def _happens(self, event: Event, position: Position) -> None:
-        """Follow an event of one task."""
         task = self._of(event.task or "")
         before = task.is_pending
         match event.kind:
@@ -265,7 +252,6 @@ class OperationalState:
             task.retry_at = event.retry_at
 
     def _rules(self, event: Event, position: Position) -> None:
-        """Follow an event of the whole scheduler."""
         match event.kind:
             case "IEs":
                 self._registers(event, position)

@@ -6,7 +6,7 @@ theory's (004 Helper Modalities, 004 Stateful).
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 _NOTHING = timedelta(0)
@@ -22,11 +22,6 @@ class Moment(NamedTuple):
 
     at: datetime
     position: int
-
-    @classmethod
-    def long_ago(cls) -> Moment:
-        """Return a moment before all others."""
-        return cls(datetime.min.replace(tzinfo=UTC), BEFORE)
 
     def __str__(self) -> str:
         where = "" if self.position == BEFORE else f" (position {self.position})"
@@ -44,17 +39,13 @@ class Mountain:
     and not positions, as ``Due`` is a truth about an instant.
     """
 
-    __slots__ = ("_stated",)
-
     def __init__(self) -> None:
         self._stated: datetime | None = None
 
     def start_minute(self, at: datetime) -> None:
-        """Take note of a ``MinuteStart``."""
         self._stated = at
 
     def minute_of(self, at: datetime) -> datetime:
-        """Return the newest minute start."""
         minute = at.replace(second=0, microsecond=0)
         return minute if self._stated is None else max(minute, self._stated)
 
@@ -72,7 +63,6 @@ class RSucc:
         self._pending: list[tuple[Moment, Moment | None]] = []
 
     def start(self, moment: Moment, due: Moment | None) -> None:
-        """Take note of a start."""
         self._pending.append((moment, due))
 
     def fail(self) -> None:
@@ -105,15 +95,12 @@ class FrozenTime:
     A freeze covers its start and not its end; freezes may overlap.
     """
 
-    __slots__ = ("_before", "_since", "_until")
-
     def __init__(self) -> None:
         self._before = _NOTHING
         self._since: datetime | None = None
         self._until: datetime | None = None
 
     def freeze(self, since: datetime, until: datetime) -> None:
-        """Take note of a freeze; later ones start later."""
         if self._until is not None and since <= self._until:
             self._until = max(self._until, until)
             return
@@ -126,13 +113,11 @@ class FrozenTime:
             self._until = at
 
     def covers(self, at: datetime) -> bool:
-        """Return whether a freeze is in force."""
         return (
             self._since is not None and self._until is not None and self._since <= at < self._until
         )
 
     def total(self, at: datetime) -> timedelta:
-        """Return the frozen time up to an instant."""
         if self._since is None or self._until is None:
             return self._before
         return self._before + max(min(at, self._until) - self._since, _NOTHING)

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from .derived_events import Dues, Retries, Schedules, schedule_of
+from .derived_events import PulseQueue, Schedules, schedule_of
 from .events import ACTIONS, OF_A_LIST, PULSES, Event, Read, Record, Registration, TraceError, read
 from .operators import Moment, Mountain
 
@@ -42,10 +42,7 @@ class Position:
     """One position of a trace.
 
     Args:
-        number: from 0.
-        at: its instant, aware UTC.
         events: its events, derived pulses first.
-        kinds: their kinds.
         minute: the newest ``MinuteStart``.
         came: at an ``IEs``, the tasks the list before did not have, with their newest due.
         mountains: those of them whose ``MountainDue`` holds.
@@ -63,16 +60,13 @@ class Position:
 
     @property
     def moment(self) -> Moment:
-        """Return its instant and position."""
         return Moment(self.at, self.number)
 
     @property
     def actions(self) -> list[Event]:
-        """Return the actions among its events."""
         return [event for event in self.events if event.kind in ACTIONS]
 
     def has(self, kind: str) -> bool:
-        """Return whether it has an event of a kind."""
         return kind in self.kinds
 
     def each(self, *kinds: str) -> list[Event]:
@@ -104,7 +98,7 @@ def positions(
     if pulses == "auto":
         records = list(records)
         pulses = "stated" if _states_its_dues(records) else "made"
-    stream = _Stream(Dues(schedules, stated=pulses == "stated"))
+    stream = _Stream(PulseQueue(schedules, stated=pulses == "stated"))
     for group in _grouped(_in_order(records, set_back)):
         yield from stream.follow(group)
 
@@ -161,9 +155,8 @@ def _grouped(records: Iterable[Read]) -> Iterator[list[Read]]:
 class _Stream:
     """The state between positions."""
 
-    def __init__(self, dues: Dues) -> None:
-        self._dues = dues
-        self._retries = Retries()
+    def __init__(self, pulses: PulseQueue) -> None:
+        self._pulses = pulses
         self._mountain = Mountain()
         self._number = 0
         self._frozen_until: datetime | None = None
@@ -176,23 +169,14 @@ class _Stream:
         at, stated = group[0].at, [found.event for found in group]
         pulses_only = all(event.kind in PULSES for event in stated)
         joined: list[Event] = []
-        while (due_at := self._next_pulse()) is not None and due_at <= at:
-            pulses = self._take(due_at)
+        while (due_at := self._pulses.next_at()) is not None and due_at <= at:
+            pulses = self._pulses.take(due_at)
             if due_at == at and pulses_only:
                 joined += pulses
             else:
                 yield self._position(due_at, pulses)
         resolved = [self._resolved(event, at) for event in stated]
         yield self._position(at, [*joined, *resolved])
-
-    def _next_pulse(self) -> datetime | None:
-        due_at, retry_at = self._dues.next_at(), self._retries.next_at()
-        if due_at is None or retry_at is None:
-            return due_at or retry_at
-        return min(due_at, retry_at)
-
-    def _take(self, at: datetime) -> list[Event]:
-        return [*self._dues.take(at), *self._retries.take(at)]
 
     def _position(self, at: datetime, events: list[Event]) -> Position:
         moment = Moment(at, self._number)
@@ -205,7 +189,7 @@ class _Stream:
                 self._frozen_until = max(event.until, self._frozen_until or event.until)
             elif event.kind == "IEs":
                 came |= self._registers(event, at)
-                exhausted += [each for each in came if self._dues.look_ahead(each, at)]
+                exhausted += [each for each in came if self._pulses.look_ahead(each, at)]
             elif event.registration is not None:
                 exhausted += self._looks_ahead(event, at)
         mountains = {each for each, due in came.items() if self._mountain.holds(due, at)}
@@ -222,8 +206,8 @@ class _Stream:
             starts_minute = not moment.at.second and not moment.at.microsecond
             if event.kind == "Tick" or (event.kind == "Due" and starts_minute):
                 self._mountain.start_minute(moment.at)
-            if event.kind == "Due" and not self._dues.makes(event.registration):
-                self._dues.note(event, moment)
+            if event.kind == "Due" and not self._pulses.makes(event.registration):
+                self._pulses.note(event, moment)
 
     def _registers(self, event: Event, at: datetime) -> dict[Registration, Moment | None]:
         before, after = self._registered, {each.name: each for each in event.registrations}
@@ -231,17 +215,17 @@ class _Stream:
             self._known[name] for name, each in after.items() if self._known.get(name, each) != each
         ]
         came = [each for name, each in after.items() if before.get(name) != each]
-        self._dues.register(after.values(), overridden, came, at)
+        self._pulses.register(after.values(), overridden, came, at)
         self._registered = after
         self._known |= after
-        return {each: self._dues.newest(each, at) for each in came}
+        return {each: self._pulses.newest(each, at) for each in came}
 
     def _looks_ahead(self, event: Event, at: datetime) -> list[Registration]:
         """See to the pulses that follow a start or a failure."""
         assert event.registration is not None
         if event.kind == "REf" and event.retry_at is not None:
-            self._retries.expect(event.registration, event.retry_at)
-        if event.kind == "RS" and self._dues.look_ahead(event.registration, at):
+            self._pulses.expect_retry(event.registration, event.retry_at)
+        if event.kind == "RS" and self._pulses.look_ahead(event.registration, at):
             return [event.registration]
         return []
 
@@ -273,13 +257,13 @@ class _Stream:
         frozen = self._frozen_until is not None and at < self._frozen_until
         return replace(
             event,
-            fault=event.fault or self._dues.fault(event.registrations),
+            fault=event.fault or self._pulses.fault(event.registrations),
             storage_failed=event.storage_failed or frozen,
         )
 
     def _due(self, event: Event, task: Registration) -> Event:
         """Find the task of a stated due, unless its dues are derived."""
-        if self._dues.makes(task) or event.cron not in (None, task.cron):
+        if self._pulses.makes(task) or event.cron not in (None, task.cron):
             return event
         return replace(event, registration=task, governed=task.governed)
 

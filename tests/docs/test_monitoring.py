@@ -21,7 +21,7 @@ from django_declarative_cron.core import channels, events, monitor
 from django_declarative_cron.core.channels import OCCASIONS, Channel
 from django_declarative_cron.core.declarations.declaration import Target
 from django_declarative_cron.core.monitor import Monitoring
-from django_declarative_cron.monitoring.files import text_of
+from django_declarative_cron.monitoring.metric_defs import text_of
 from django_declarative_cron.runtime import tracing
 from django_declarative_cron.runtime.work import Run, Work
 

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from django_declarative_cron.core.status import Status
-from django_declarative_cron.monitoring.files import FILES, text_of
-from django_declarative_cron.monitoring.metric_defs import METRICS, PREFIX, Metric
+from django_declarative_cron.monitoring.metric_defs import FILES, METRICS, PREFIX, Metric, text_of
 
 _SERIES = re.compile(PREFIX + r"(\w+)(?:\{([^}]*)\})?")
 # Labels that Prometheus adds, and those of histograms.

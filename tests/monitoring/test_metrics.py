@@ -21,12 +21,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.core.http_api import Right
-from django_declarative_cron.monitoring import exporter, metrics
-from django_declarative_cron.monitoring.exporter import Exporter
-from django_declarative_cron.monitoring.files import text_of
-from django_declarative_cron.monitoring.metric_defs import METRICS, OTHER, PREFIX
+from django_declarative_cron.monitoring import metrics
+from django_declarative_cron.monitoring.metric_defs import METRICS, OTHER, PREFIX, text_of
 from django_declarative_cron.monitoring.metrics import (
     EventMetrics,
+    Exporter,
     TaskLabels,
     exposition,
     read_counts,
@@ -264,9 +263,9 @@ def test_a_scheduler_answers_prometheus_with_every_metric(
 def test_if_the_database_fails_the_last_values_are_served(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(exporter, "own_connections", nullcontext)
+    monkeypatch.setattr(metrics, "own_connections", nullcontext)
     clock, answers = ManualClock(START), ["first"]
-    query = exporter.CachedQuery(lambda: answers.pop(), clock)
+    query = metrics.CachedQuery(lambda: answers.pop(), clock)
     assert query.get() == ("first", 0.0, True)
     clock.advance(START + timedelta(seconds=4))
     assert query.get() == ("first", 4.0, True)
@@ -278,7 +277,7 @@ def test_if_the_database_fails_the_last_values_are_served(
 
 
 def test_one_scrape_reads_for_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exporter, "own_connections", nullcontext)
+    monkeypatch.setattr(metrics, "own_connections", nullcontext)
     reads, may_end, clock = list[int](), threading.Event(), ManualClock(START)
 
     def read() -> int:
@@ -286,7 +285,7 @@ def test_one_scrape_reads_for_those_that_wait(monkeypatch: pytest.MonkeyPatch) -
         assert may_end.wait(TIMEOUT)
         return len(reads)
 
-    query = exporter.CachedQuery(read, clock)
+    query = metrics.CachedQuery(read, clock)
     with ThreadPoolExecutor(4) as pool:
         found = [pool.submit(query.get) for _ in range(4)]
         may_end.set()
@@ -297,7 +296,7 @@ def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.Monke
     monkeypatch.setitem(__import__("sys").modules, "prometheus_client", None)
     words = r'install "django-declarative-cron\[metrics\]"'
     with pytest.raises(metrics.MetricsUnavailableError, match=words):
-        exporter.Exporter(None)  # type: ignore[arg-type]
+        metrics.Exporter(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.django_db

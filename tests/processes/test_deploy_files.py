@@ -21,7 +21,7 @@ import yaml
 from django.core.management import load_command_class
 
 from django_declarative_cron.core.options import Options
-from django_declarative_cron.monitoring.files import text_of
+from django_declarative_cron.monitoring.metric_defs import text_of
 from django_declarative_cron.runtime.probes import PATHS
 
 from ..conftest import CHECKOUT

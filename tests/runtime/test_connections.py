@@ -18,7 +18,7 @@ from django.db.backends.signals import connection_created
 
 from django_declarative_cron import Scheduler
 from django_declarative_cron.models import TaskRun
-from django_declarative_cron.monitoring.exporter import CachedQuery
+from django_declarative_cron.monitoring.metrics import CachedQuery
 from django_declarative_cron.runtime import probes
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.connections import Outage

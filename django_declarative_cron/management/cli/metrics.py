@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterable
 from typing import Any
 
-from ...monitoring.files import FILES, text_of
+from ...monitoring.metric_defs import FILES, text_of
 from ...monitoring.metrics import MetricsUnavailableError, exposition, read_counts
 from .subcommand import Context, Options, Subcommand, wrong_use
 

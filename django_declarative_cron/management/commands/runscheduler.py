@@ -26,8 +26,7 @@ from django.db import Error as DatabaseError
 from ... import conf
 from ...core.events import SchedulerInitializationCompleted
 from ...exceptions import DeclarativeCronError, ScheduleTaskError, StopSchedulerError, safe
-from ...monitoring.exporter import Exporter
-from ...monitoring.metrics import MetricsUnavailableError
+from ...monitoring.metrics import Exporter, MetricsUnavailableError
 from ...runtime.clock import system_clock
 from ...runtime.connections import leave_pool, limit_connecting
 from ...runtime.forking import Sentinel

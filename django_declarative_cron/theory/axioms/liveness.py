@@ -30,14 +30,11 @@ class Bound:
     per_task: timedelta = timedelta(milliseconds=6)
 
     def of(self, tasks: int) -> timedelta:
-        """Return the bound for a list."""
         return self.lag + tasks * self.per_task
 
 
 @dataclass(slots=True)
 class _Asked:
-    """Something that waits for its answer."""
-
     moment: Moment
     frozen: timedelta
     bound: timedelta | None
@@ -58,7 +55,6 @@ class _Watch:
         self._in_time: dict[Hashable, _Asked] = {}
 
     def waits_for(self, key: Hashable) -> bool:
-        """Return whether an obligation is open."""
         return key in self._asked
 
     def ask(
@@ -85,7 +81,6 @@ class _Watch:
         return latency
 
     def answer_all(self, position: Position) -> None:
-        """Take one answer for everything that waits."""
         for key in list(self._asked):
             self.answer(key, position)
 
@@ -109,7 +104,6 @@ class _Watch:
                 yield key, asked
 
     def open(self) -> Iterator[Violation]:
-        """Return the open obligations."""
         for asked in self._asked.values():
             yield Violation(self.axiom, asked.moment, asked.task, "inconclusive", f"{asked.why}")
 
@@ -122,12 +116,6 @@ class L1ObligationFulfillment:
         self.worst_start_latency: timedelta | None = None
 
     def judge(self, position: Position, state: OperationalState) -> None:
-        """Update with one position.
-
-        Args:
-            position: the position to check.
-            state: the state at it.
-        """
         started = {state.task_of(event) for event in position.each("RS")}
         for task in started:
             self._start(self.watch.answer(task, position))
@@ -156,12 +144,6 @@ class L2InitializationCompletes:
         self.watch = _Watch("L2", bound, frozen)
 
     def judge(self, position: Position, state: OperationalState) -> None:
-        """Update with one position.
-
-        Args:
-            position: the position to check.
-            state: the state at it.
-        """
         for event in position.each("IS"):
             tasks = len(event.registrations)
             self.watch.ask(event.registrations, position, tasks, "an initialisation started")
@@ -178,12 +160,6 @@ class L3StopCompletes:
         self.watch = _Watch("L3", bound, frozen)
 
     def judge(self, position: Position, state: OperationalState) -> None:
-        """Update with one position.
-
-        Args:
-            position: the position to check.
-            state: the state at it.
-        """
         registered = state.registered or ()
         key = registered if state.mode == "letter" else None
         if state.stop_waits_for_nothing:

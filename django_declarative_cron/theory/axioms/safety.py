@@ -34,12 +34,6 @@ class S2ConservationOfStarts:
         self._elsewhere: set[Task] = set()
 
     def judge(self, position: Position, state: OperationalState) -> Iterator[Violation]:
-        """Check a position.
-
-        Args:
-            position: the position to check.
-            state: identifies tasks.
-        """
         self._note_dues(position, state)
         for event in position.each("RS"):
             self._start(event, position, state)
@@ -66,8 +60,8 @@ class S2ConservationOfStarts:
     def _note_dues(self, position: Position, state: OperationalState) -> None:
         for registration, due in position.came.items():
             task = state.task_named(registration)
-            if due is not None and due > self._dues.get(task, _LONG_AGO):
-                self._dues[task] = due
+            if due is not None:
+                self._dues[task] = max(due, self._dues.get(task, due))
         for event in position.each("Due"):
             if event.registration is not None:
                 self._dues[state.task_of(event)] = position.moment
@@ -125,6 +119,3 @@ def s5_registration_consistency(
         elif state.mode == "letter":
             reason = "refused a valid list as the storage failed"
             yield Violation("S5", position.moment, None, "environment", reason)
-
-
-_LONG_AGO = Moment.long_ago()
