@@ -23,15 +23,6 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="ojs"'}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated caller.
-
-    Args:
-        name: for the history.
-        key: identifies the caller for the limit of requests.
-        rights: of the token or user.
-        user_key: primary key of the user, if it is one.
-    """
-
     name: str
     key: str
     rights: Collection[Right]

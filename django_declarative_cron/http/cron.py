@@ -94,7 +94,6 @@ def _unchanged(
 
 
 def owned(error: OwnedError) -> RefusedError:
-    """Return the error for a change of a task of the settings."""
     message = f"{error.name!r} is declared in settings, and changed there only."
     details = {"name": error.name, "origin": Origin.SETTINGS}
     return RefusedError(409, "duplicate", message, details=details)
@@ -152,13 +151,9 @@ def _removed(name: str) -> RefusedError | None:
     removal = removal_of(database.alias(), conf.options().DEPLOYMENT, name)
     if removal is None:
         return None
-    details = {
-        "resource_type": "cron_job",
-        "resource_id": name,
-        "removed_at": iso8601(removal.at),
-        "last_run_at": iso8601(removal.last.started_at),
-    }
-    return not_found(f"The task {name!r} was removed; its history is kept.", **details)
+    times = {"removed_at": removal.at, "last_run_at": removal.last.started_at}
+    message = "The task {!r} was removed; its history is kept."
+    return not_found("cron_job", name, message, **{key: iso8601(at) for key, at in times.items()})
 
 
 def switch(request: HttpRequest, caller: Caller, name: str) -> HttpResponse:
@@ -201,5 +196,4 @@ def _translated_errors(name: str) -> Iterator[None]:
 
 
 def _absent(name: str) -> RefusedError:
-    safe = name.encode("utf-8", "replace").decode()
-    return not_found(f"No task is called {safe!r}.", resource_type="cron_job", resource_id=safe)
+    return not_found("cron_job", name, "No task is called {!r}.")

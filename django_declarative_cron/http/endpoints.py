@@ -85,6 +85,5 @@ def _unavailable() -> RefusedError:
 
 @csrf_exempt
 def nowhere(request: HttpRequest, **_: Any) -> HttpResponse:
-    """Return the error for a path that is not part of the protocol."""
     message = f"Nothing is at {echoed(request.path)}."
     return respond_error(request, RefusedError(404, "not_found", message))

@@ -1,8 +1,10 @@
-"""The endpoints about the server itself: capabilities, health, and description."""
+"""The endpoints about the server itself: capabilities, health, and its OpenAPI description."""
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
+from importlib.resources import files
 from typing import Any
 
 from django.db import connections
@@ -14,14 +16,12 @@ from ..runtime.clock import system_clock
 from ..store import database
 from ..store.status import Attendance, attendance, patience
 from .authentication import Caller
-from .openapi import document
 from .pagination import LIMIT, MAX_LIMIT
 from .parsing import ACCEPTED
 from .responses import VERSION, respond
 
 
 def manifest(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Return the capabilities of this server."""
     options = conf.options()
     body = {
         "specversion": VERSION,
@@ -56,7 +56,6 @@ def manifest(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 
 def health(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Return 200 if a scheduler is at work, else 503."""
     using, options = database.alias(), conf.options()
     began = system_clock.monotonic()
     found = attendance(using, options.DEPLOYMENT, system_clock.database_time())
@@ -85,5 +84,12 @@ def _uptime(found: Attendance | None) -> timedelta:
 
 
 def openapi(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Return the OpenAPI description of this server."""
     return respond(request, document(request.path.removesuffix("/openapi.json").rstrip("/")))
+
+
+def document(prefix: str) -> dict[str, Any]:
+    """Return the description, with the version and the URL prefix of this server."""
+    text = (files(__package__) / "openapi.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    info = {**found["info"], "version": __version__}
+    return {**found, "info": info, "servers": [{"url": prefix or "/"}]}

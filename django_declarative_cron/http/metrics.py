@@ -19,7 +19,6 @@ from .responses import RefusedError
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Serve the metrics to Prometheus."""
     try:
         authenticate(request, Right.READ)
         newer = "application/openmetrics-text" in request.headers.get("Accept", "")

@@ -46,7 +46,6 @@ def read_object(request: HttpRequest) -> dict[str, Any]:
 
 
 def unsupported_type() -> RefusedError:
-    """Return the error for a body of another content type."""
     message = f"The content type must be {CONTENT_TYPE} or application/json."
     return RefusedError(415, "unsupported_media_type", message)
 

@@ -45,13 +45,14 @@ class RefusedError(Exception):
 
 
 def invalid(message: str, **details: Any) -> RefusedError:
-    """Return the error for an invalid request."""
     return RefusedError(400, "invalid_request", message, details=details)
 
 
-def not_found(message: str, **details: Any) -> RefusedError:
-    """Return the error for a resource that does not exist."""
-    return RefusedError(404, "not_found", message, details=details)
+def not_found(kind: str, name: str, message: str, **details: Any) -> RefusedError:
+    """Return the error for a resource that does not exist; the message has a place for its name."""
+    safe = name.encode("utf-8", "replace").decode()
+    known = {"resource_type": kind, "resource_id": safe}
+    return RefusedError(404, "not_found", message.format(safe), details={**known, **details})
 
 
 def request_id(request: HttpRequest) -> str:
@@ -70,7 +71,6 @@ def respond(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> HttpResponse:
-    """Return a JSON response."""
     content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     fixed = {
         "OJS-Version": VERSION,
@@ -88,7 +88,6 @@ def respond(
 
 
 def respond_error(request: HttpRequest, error: RefusedError) -> HttpResponse:
-    """Return an error response."""
     envelope = {
         "code": error.code,
         "message": error.message,

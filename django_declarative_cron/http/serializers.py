@@ -81,7 +81,6 @@ def both(row: ScheduledTask, *, may_read: bool) -> dict[str, Any]:
 
 
 def is_same(row: ScheduledTask, entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry equals the declaration of a task."""
     if not set(entry) <= set(DECLARED):
         return False
     # A client may post the entry that it got, in which secrets are masked.

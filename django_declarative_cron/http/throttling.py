@@ -22,11 +22,7 @@ MAX_FAILURES: Final = 60
 
 
 def count_request(caller: str, limit: int) -> None:
-    """Count a request.
-
-    Raises:
-        RefusedError: 429 beyond the limit, with the seconds to wait.
-    """
+    """Count a request."""
     if _incremented(_key(caller)) > limit:
         wait = math.ceil(MINUTE - _now() % MINUTE) or MINUTE
         message = f"Too many requests: at most {limit} a minute."
@@ -35,11 +31,7 @@ def count_request(caller: str, limit: int) -> None:
 
 
 def count_failure(address: str) -> None:
-    """Count a failed authentication.
-
-    Raises:
-        RefusedError: 429 beyond the limit.
-    """
+    """Count a failed authentication."""
     count_request(f"failures {address}", MAX_FAILURES)
 
 

@@ -41,7 +41,6 @@ _STATES: Final = {
 
 
 def fetch(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Reserve jobs for a worker."""
     body = _body(request)
     queues = _texts(body, "queues", ["default"])
     count = _integer(body, "count" if "count" in body else "max_jobs", 1, 1, _MAX_ITEMS)
@@ -201,9 +200,7 @@ def _translated_errors(job: str, verb: str) -> Iterator[None]:
     try:
         yield
     except NoJobError:
-        safe = job.encode("utf-8", "replace").decode()
-        message = f"There is no job {safe!r}."
-        raise not_found(message, resource_type="job", resource_id=safe) from None
+        raise not_found("job", job, "There is no job {!r}.") from None
     except OwnedError as error:
         raise owned(error) from None
     except StateError as error:

@@ -48,11 +48,6 @@ _WHICH: Final = {"1st": "#1", "2nd": "#2", "3rd": "#3", "4th": "#4", "5th": "#5"
 
 
 def read(request: Request) -> ImportResult:
-    """Read the jobs.
-
-    Raises:
-        CommandError: the source is neither a scheduler nor a job store, with exit code 2.
-    """
     found, source = _source(request)
     defaults: Mapping[str, Any] = getattr(found, "_job_defaults", {})
     every = getattr(found, "get_all_jobs", None) or getattr(found, "get_jobs", None)

@@ -47,11 +47,7 @@ def _json(value: Any) -> Any:
 
 
 def bind(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any] | None:
-    """Return all arguments as positional ones, ``None`` where the function does not allow it.
-
-    Raises:
-        UntranslatableError: the function cannot be imported.
-    """
+    """Return all arguments as positional ones, ``None`` where the function does not allow it."""
     if not kwargs:
         return args  # Whether the function exists is checked with the whole entry.
     try:
@@ -70,7 +66,6 @@ def bind(path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[
 
 
 def _plain(value: Any) -> Any:
-    """Return tuples as lists, as JSON does."""
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     if isinstance(value, Mapping):

@@ -53,11 +53,6 @@ _SETTINGS: Final = ("CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE", "beat_schedul
 
 
 def read(request: Request) -> ImportResult:
-    """Read beat's schedule.
-
-    Raises:
-        CommandError: the source is not a Celery app, with exit code 2.
-    """
     app, entries, zone, source = _source(request)
     kept = request.keep_workers
     related = ("interval", "crontab", "solar", "clocked")
@@ -101,7 +96,6 @@ def _of_app(app: Any) -> list[tuple[str, Any]]:
 def of_entry(
     name: str, entry: Mapping[str, Any], zone: str, app: Any, *, keep_workers: bool = False
 ) -> ImportedTask:
-    """Convert an item of ``beat_schedule``."""
     task = ImportedTask(str(name))
     with task.refusing():
         _add_schedule(task, entry.get("schedule"), zone)
@@ -112,7 +106,6 @@ def of_entry(
 
 
 def of_row(row: Any, app: Any, *, keep_workers: bool = False) -> ImportedTask:
-    """Convert a ``PeriodicTask`` of django-celery-beat."""
     task = ImportedTask(row.name)
     with task.refusing():
         _add_schedule_of_row(task, row)

@@ -47,11 +47,6 @@ class Grammar(NamedTuple):
         return frozenset(range(self.least, self.most + 1))
 
     def read(self, text: str) -> Values:
-        """Return the values that a field names.
-
-        Raises:
-            UntranslatableError: the grammar does not know it.
-        """
         found: set[int] = set()
         for item in text.strip().lower().split(","):
             found |= self._item(item.strip())
@@ -91,12 +86,10 @@ WEEKDAY: Final = Grammar(0, 7, SUNDAY_FIRST)
 
 
 def from_monday(values: Values) -> Values:
-    """Return weekdays that were counted from Monday as 0."""
     return frozenset((value + 1) % 7 for value in values)
 
 
 def field(values: Values, grammar: Grammar) -> str:
-    """Write a set of values as a field."""
     if values == grammar.all:
         return "*"
     ordered = sorted(values)
@@ -139,11 +132,7 @@ def both_days(days: Values, named: Values) -> tuple[str, str]:
 
 
 def every(length: timedelta) -> str:
-    """Write an interval.
-
-    Raises:
-        UntranslatableError: it is shorter than a second, or no whole number of milliseconds.
-    """
+    """Write an interval."""
     if length < SHORTEST or length % _MILLISECOND:
         raise UntranslatableError(f"an interval of {length.total_seconds():g} s is too fine")
     return f"@every {spelled(length)}"

@@ -42,11 +42,6 @@ _LINE: Final = re.compile(r"\s*(@\w+|(?:\S+\s+){4}\S+)\s+(.*?)\s*")
 
 
 def read(request: Request) -> ImportResult:
-    """Read a crontab.
-
-    Raises:
-        CommandError: there is none, with exit code 2.
-    """
     if not request.source:
         text = "Name a file, or pipe it in: `crontab -l | python manage.py cron import crontab -`."
         raise CommandError(text, returncode=2)

@@ -35,7 +35,6 @@ _TIME: Final = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 
 
 def read(request: Request) -> ImportResult:
-    """Read the classes."""
     zone = request.project_zone
     paths = conf.foreign("CRON_CLASSES", ())
     tasks = [task for path in paths for task in convert(str(path), zone)]
@@ -102,7 +101,6 @@ def _days(given: Any, *names: str) -> cron_fields.Values | None:
 
 
 def _by_minute(times: Sequence[str]) -> dict[int, set[int]]:
-    """Group the times that one expression can name."""
     hours: dict[int, set[int]] = {}
     for text in times:
         match = _TIME.fullmatch(text)

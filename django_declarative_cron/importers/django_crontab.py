@@ -30,7 +30,6 @@ CALL_COMMAND: Final = (
 
 
 def read(request: Request) -> ImportResult:
-    """Read the list ``CRONJOBS``."""
     locked = bool(conf.foreign("CRONTAB_LOCK_JOBS", False))
     general = [*GENERAL]
     for name in ("CRONTAB_COMMAND_PREFIX", "CRONTAB_COMMAND_SUFFIX"):

@@ -35,7 +35,6 @@ _MONTHS: Final = {"M": 1, "BM": 2, "Q": 3}
 
 
 def read(request: Request) -> ImportResult:
-    """Read the schedules."""
     zone = conf.project_zone()
     tasks = [convert(row, zone) for row in rows_of("django_q", "Schedule")]
     general = (zone_difference(zone.key), *GENERAL)

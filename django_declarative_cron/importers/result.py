@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import textwrap
@@ -106,7 +107,6 @@ class ImportResult:
     general: Sequence[Difference] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return JSON-native data."""
         return {
             "from": self.scheduler,
             "source": self.source,
@@ -122,7 +122,6 @@ class ImportResult:
         }
 
     def as_python(self) -> str:
-        """Return the text of a settings module."""
         return "\n".join(_lines(self)) + "\n"
 
 
@@ -144,12 +143,8 @@ def _slug(text: str) -> str:
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    if name not in taken:
-        return name
-    number = 2
-    while f"{name}-{number}" in taken:
-        number += 1
-    return f"{name}-{number}"
+    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+    return next(each for each in names if each not in taken)
 
 
 def _native(value: Any) -> Any:
@@ -203,7 +198,6 @@ def _comment(text: str, indent: str, *, hanging: bool = False) -> Iterator[str]:
 
 
 def _literal(value: Any) -> str:
-    """Return a value as Python source."""
     match value:
         case timedelta():
             seconds = value.total_seconds()

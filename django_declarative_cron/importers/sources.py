@@ -33,11 +33,7 @@ class Request:
 
 
 def imported(path: str) -> Any:
-    """Import an object that the user named.
-
-    Raises:
-        CommandError: it cannot be imported, with exit code 2.
-    """
+    """Import an object that the user named."""
     try:
         return import_string(path.replace(":", "."))
     except Exception as error:

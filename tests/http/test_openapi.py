@@ -22,7 +22,7 @@ import django_declarative_cron
 from django_declarative_cron.core.declarations.values import LONGEST_DESCRIPTION, LONGEST_NAME
 from django_declarative_cron.cron import LONGEST_EXPRESSION
 from django_declarative_cron.http import pagination, worker_api
-from django_declarative_cron.http.openapi import document
+from django_declarative_cron.http.meta import document
 from django_declarative_cron.http.urls import urlpatterns
 from django_declarative_cron.runtime.scheduler import Scheduler
 
