@@ -45,22 +45,18 @@ class Page:
 
     @property
     def name(self) -> str:
-        """Name the page as people do."""
         return self.path.name
 
     @property
     def blocks(self) -> list[Block]:
-        """Give the fenced blocks in order."""
         return list(blocks(self.name, self.text))
 
     @property
     def prose(self) -> str:
-        """Give the text without the fenced blocks."""
         return re.sub(r"^```.*?^```$", "", self.text, flags=re.MULTILINE | re.DOTALL)
 
     @property
     def links(self) -> list[str]:
-        """Give where the links lead."""
         return _LINK.findall(self.prose)
 
     @property
@@ -69,7 +65,6 @@ class Page:
         return {_slug(heading) for heading in _headings(self.prose)}
 
     def table(self, *header: str) -> list[Row]:
-        """Give the rows of all tables with a header, as one."""
         return [
             dict(zip(header, row, strict=True))
             for table in _tables(self.prose)
@@ -96,7 +91,6 @@ def blocks(name: str, text: str) -> Iterator[Block]:
 
 
 def codes(cell: str) -> list[str]:
-    """Give the words in backquotes of a cell, in order."""
     return _CODE.findall(cell)
 
 

@@ -23,7 +23,6 @@ class Runner:
         self._modules = modules
 
     def run(self, page: Page, block: Block) -> dict[str, Any]:
-        """Run a block; give the names that it leaves behind."""
         known: dict[str, Any] = {"INSTALLED_APPS": []}
         for each in page.blocks:
             if each.marker == "preamble" and each is not block:

@@ -32,7 +32,7 @@ from django_declarative_cron.checks import TAG
 from django_declarative_cron.core import events
 from django_declarative_cron.core.channels import signature_headers
 from django_declarative_cron.core.declarations.problems import Check
-from django_declarative_cron.core.event_sink import TYPES, Sink, envelopes
+from django_declarative_cron.core.event_sink import Sink, envelopes
 from django_declarative_cron.runtime import clock
 from django_declarative_cron.runtime.clock import system_clock
 from django_declarative_cron.runtime.context import running
@@ -51,7 +51,6 @@ IN_TRANSACTIONS = [(page, block) for page, block in BLOCKS if block.marker == "t
 
 @pytest.fixture
 def runner(tmp_path: Path, modules: dict[str, ModuleType]) -> Runner:
-    """Run blocks in a folder of this test."""
     return Runner(tmp_path, modules)
 
 
@@ -286,11 +285,6 @@ def test_the_envelope_is_what_is_posted() -> None:
     assert json.dumps(envelopes(started)[0], indent=2) == shown.strip()
 
 
-def test_the_types_are_those_of_the_code() -> None:
-    rows = DOCS["events.md"].table("type", "published when", "fields of `data`")
-    assert [code(row["type"]) for row in rows] == list(TYPES)
-
-
 def test_the_keys_of_a_sink_are_those_of_the_code() -> None:
     rows = {code(row["key"]): row["default"] for row in DOCS["events.md"].table(*KEY)}
     assert rows.pop("url") == "required"
@@ -325,7 +319,6 @@ def test_the_signature_is_verified_as_shown(find: Find) -> None:
 
 @pytest.fixture
 def run() -> Run:
-    """Give what a callback is told."""
     return Run(
         task_name="a",
         scheduled_for=datetime(2024, 6, 1, 22, 30, tzinfo=UTC),

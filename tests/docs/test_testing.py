@@ -7,13 +7,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from _pytest.fixtures import FixtureFunctionDefinition
 
 from django_declarative_cron import conf, testing
 from django_declarative_cron.core.schedule_snapshot import yearbook
-from django_declarative_cron.testing import CronTestMixin, assert_fires, plugin
+from django_declarative_cron.testing import CronTestMixin, assert_fires
 
-from .pages import DOCS, code
+from .pages import DOCS
 
 PAGE = DOCS["testing.md"]
 
@@ -26,16 +25,6 @@ def test_every_public_name_is_on_the_page() -> None:
     reference = DOCS["reference.md"].text
     public = {*testing.__all__} - parts
     assert [name for name in public if f"{testing.__name__}.{name}\n" not in reference] == []
-
-
-def test_the_table_of_fixtures_is_that_of_the_plugin() -> None:
-    said = {
-        code(row["fixture or option"]) for row in PAGE.table("fixture or option", "description")
-    }
-    fixtures = {
-        name for name, value in vars(plugin).items() if isinstance(value, FixtureFunctionDefinition)
-    }
-    assert said == {*fixtures, "--cron-snapshot-rewrite"}
 
 
 def test_a_failure_reads_as_shown(modules: dict[str, ModuleType], settings: Any) -> None:

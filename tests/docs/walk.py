@@ -50,7 +50,6 @@ class Terminal:
         }
 
     def run(self, command: str) -> tuple[int, list[str]]:
-        """Run one command to its end; give its exit code and what it showed."""
         done = subprocess.run(
             ["sh", "-c", command],
             cwd=self.folder,
@@ -64,7 +63,6 @@ class Terminal:
         return done.returncode, done.stdout.splitlines()
 
     def begin(self, command: str) -> Running:
-        """Start a command that runs on."""
         child = subprocess.Popen(
             ["sh", "-c", f"exec {command}"],
             cwd=self.folder,
@@ -79,8 +77,6 @@ class Terminal:
 
 
 class Running:
-    """A command that runs on, and what it has shown."""
-
     def __init__(self, child: subprocess.Popen[str]) -> None:
         self.child = child
         self.lines: list[str] = []
@@ -119,7 +115,6 @@ class Running:
         return code
 
     def kill(self) -> None:
-        """Let it be gone."""
         self.child.kill()
         self.child.wait(TIMEOUT)
         self._reader.join(TIMEOUT)
@@ -142,7 +137,6 @@ def dialogue(block: Block) -> list[tuple[str, list[str]]]:
 
 
 def lines_match(expected: Sequence[str], shown: Sequence[str]) -> bool:
-    """Tell whether a terminal showed what the page says."""
     if not expected:
         return not shown
     first, *rest = expected
@@ -152,7 +146,6 @@ def lines_match(expected: Sequence[str], shown: Sequence[str]) -> bool:
 
 
 def line_matches(expected: str, shown: str) -> bool:
-    """Tell whether a line is the one of the page, apart from what is cut out or varies."""
     parts = _steady(expected).split(CUT)
     pattern = ".*".join(map(re.escape, parts))
     return re.fullmatch(pattern, _steady(shown)) is not None
