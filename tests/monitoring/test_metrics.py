@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
@@ -44,6 +44,26 @@ DELAY = timedelta(minutes=5)
 START = datetime(2024, 1, 1, 10, tzinfo=UTC)
 
 
+Simulate = Callable[..., Simulation]
+
+
+@pytest.fixture
+def simulate(db: None) -> Iterator[Simulate]:
+    """Return a function that makes schedulers on a virtual clock, on 1 January 2024."""
+    made: list[Simulation] = []
+
+    def make(*tasks: Any, at: str = "10:00:30", **jobs: Any) -> Simulation:
+        sim = Simulation(start=f"2024-01-01T{at}Z")
+        made.append(sim)
+        hourly = [(name, HOURLY, sim.job(**how), DELAY) for name, how in jobs.items()]
+        sim.initialize([*tasks, *hourly])
+        return sim
+
+    yield make
+    for each in made:
+        each.stop()
+
+
 @pytest.fixture
 def counted() -> Iterator[CollectorRegistry]:
     """Return a registry in which events are counted."""
@@ -58,29 +78,40 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None
     return registry.get_sample_value(PREFIX + name, labels)
 
 
-@pytest.mark.django_db
-def test_runs_are_counted_by_task_and_outcome(counted: CollectorRegistry) -> None:
-    sim = Simulation(start="2024-01-01T10:00:30Z")
-    well = sim.job(duration=timedelta(seconds=4))
-    rarely = timedelta(minutes=20)
-    sim.initialize([("well", HOURLY, well, DELAY), ("ill", HOURLY, sim.job(["fail"]), rarely)])
+def totals(registry: CollectorRegistry, name: str) -> dict[tuple[str, ...], float]:
+    """Return the values of a counter by the values of its labels."""
+    return {
+        tuple(sample.labels.values()): sample.value
+        for family in registry.collect()
+        if family.name == PREFIX + name
+        for sample in family.samples
+        if sample.name.endswith("_total")
+    }
+
+
+def test_runs_are_counted_by_task_and_outcome(
+    counted: CollectorRegistry, simulate: Simulate
+) -> None:
+    sim = simulate(well={"duration": timedelta(seconds=4)}, ill={"outcomes": ["fail"]})
+    sim.advance_to("2024-01-01T10:21:00Z")
+    assert totals(counted, "runs") == {("well", "succeeded"): 1, ("ill", "failed"): 5}
+    assert value(counted, "run_duration_seconds_sum", task="well") == 4
     sim.advance_to("2024-01-01T12:01:00Z")
-    assert value(counted, "runs_total", task="well", outcome="succeeded") == 3
-    assert value(counted, "runs_total", task="ill", outcome="failed") == 7
     assert value(counted, "run_duration_seconds_sum", task="well") == 12
     assert value(counted, "run_lateness_seconds_count", task="well") == 2
     assert value(counted, "run_lateness_seconds_bucket", task="well", le="0.01") == 2
     assert (value(counted, "tick_duration_seconds_count") or 0) > 2
-    sim.stop()
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize(("found_at", "late"), [("11:01:00", 0), ("11:01:15", 1)])
 def test_a_late_start_is_counted_and_warned_of_once(
-    counted: CollectorRegistry, caplog: pytest.LogCaptureFixture, found_at: str, late: int
+    counted: CollectorRegistry,
+    simulate: Simulate,
+    caplog: pytest.LogCaptureFixture,
+    found_at: str,
+    late: int,
 ) -> None:
-    sim = Simulation(start="2024-01-01T10:00:30Z")
-    sim.initialize([("a", HOURLY, sim.job(), DELAY)])
+    sim = simulate(a={})
     sim.advance_to("2024-01-01T10:30:00Z")
     sim.jump_to(f"2024-01-01T{found_at}Z")
     sim.advance_to("2024-01-01T12:30:00Z")
@@ -89,67 +120,44 @@ def test_a_late_start_is_counted_and_warned_of_once(
     assert [each for each in warnings if each.endswith("late.")] == [
         "The run of 'a' for 2024-01-01T11:00:00Z started 75 s late."
     ] * late
-    sim.stop()
 
 
-@pytest.mark.django_db
-def test_occurrences_that_did_not_run_are_counted_by_reason(counted: CollectorRegistry) -> None:
-    sim = Simulation(start="2024-01-01T10:00:30Z")
+def test_occurrences_that_did_not_run_are_counted_by_reason(
+    counted: CollectorRegistry, simulate: Simulate
+) -> None:
+    sim = simulate()
     job = sim.job(duration=timedelta(minutes=90))
     slow = {"name": "slow", "cron": HOURLY, "callback": job, "overlap_policy": "skip"}
-    away = ("away", HOURLY, sim.job(), DELAY)
-    sim.initialize([slow, away])
+    sim.initialize([slow, ("away", HOURLY, sim.job(), DELAY)])
     sim.advance_to("2024-01-01T11:30:00Z")
     sim.jump_to("2024-01-01T16:30:00Z")
-    reasons = {
-        (sample.labels["task"], sample.labels["outcome"], sample.labels["reason"]): sample.value
-        for family in counted.collect()
-        if family.name == PREFIX + "occurrences_not_run"
-        for sample in family.samples
-        if sample.name.endswith("_total")
-    }
     # Each occurrence is counted, also if one row stands for several (P99).
-    assert reasons == {
+    assert totals(counted, "occurrences_not_run") == {
         ("slow", "skipped", "overlap_skip"): 1,
         ("slow", "missed", "held_up"): 4,
         ("away", "missed", "held_up"): 4,
     }
-    sim.stop()
 
 
-@pytest.mark.django_db
 def test_tasks_beyond_the_limit_are_counted_together(
-    counted: CollectorRegistry, caplog: pytest.LogCaptureFixture
+    counted: CollectorRegistry, simulate: Simulate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sim = Simulation(start="2024-01-01T10:59:30Z")
-    job = sim.job()
-    sim.initialize([(f"task-{number}", HOURLY, job, DELAY) for number in range(6)])
+    sim = simulate(at="10:59:30", **{f"task-{number}": {} for number in range(6)})
     sim.advance_to("2024-01-01T11:00:30Z")
-    ended = [
-        (sample.labels["task"], sample.value)
-        for family in counted.collect()
-        if family.name == PREFIX + "runs"
-        for sample in family.samples
-        if sample.name.endswith("_total")
-    ]
-    assert len(ended) == 4
-    assert dict(ended)[OTHER] == 3
+    ended = totals(counted, "runs")
+    assert (len(ended), ended[OTHER, "succeeded"]) == (4, 3)
     told = [each for each in caplog.records if "METRICS_MAX_TASK_LABELS" in each.getMessage()]
     assert len(told) == 1
-    sim.stop()
 
 
-@pytest.mark.django_db
-def test_a_task_that_is_gone_gives_its_label_to_another() -> None:
+def test_a_task_that_is_gone_gives_its_label_to_another(simulate: Simulate) -> None:
     registry, labels = CollectorRegistry(), TaskLabels(2)
     counting = EventMetrics(registry, labels)
     counting.start()
-    sim = Simulation(start="2024-01-01T10:59:30Z")
-    job = sim.job()
-    sim.initialize([(each, HOURLY, job, DELAY) for each in "abc"])
+    sim = simulate(at="10:59:30", a={}, b={}, c={})
     sim.advance_to("2024-01-01T11:00:30Z")
     assert value(registry, "runs_total", task="c", outcome="succeeded") is None
-    sim.initialize([(each, HOURLY, job, DELAY) for each in "bc"])
+    sim.initialize([(each, HOURLY, sim.job(), DELAY) for each in "bc"])
     counts = read_counts(sim.clock, labels.used)
     list(metrics.DatabaseCollector(lambda: (counts, 0.0, True), labels).collect())
     sim.advance_to("2024-01-01T12:00:30Z")
@@ -161,7 +169,6 @@ def test_a_task_that_is_gone_gives_its_label_to_another() -> None:
         assert (found[1] or 0) >= 2
     assert sorted(labels.used) == ["b", "c"]
     counting.stop()
-    sim.stop()
 
 
 def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
@@ -172,11 +179,8 @@ def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
     return found
 
 
-@pytest.mark.django_db
-def test_metrics_of_the_deployment_and_of_each_task() -> None:
-    sim = Simulation(start="2024-01-01T10:00:30Z")
-    ill = sim.job(["fail"])
-    sim.initialize([("well", HOURLY, sim.job(), DELAY), ("ill", HOURLY, ill, DELAY)])
+def test_metrics_of_the_deployment_and_of_each_task(simulate: Simulate) -> None:
+    sim = simulate(well={}, ill={"outcomes": ["fail"]})
     sim.advance_to("2024-01-01T11:06:00Z")
     found = samples(exposition(read_counts(sim.clock))[0].decode())
     assert found[PREFIX + "has_leader"] == [({}, 1)]
@@ -189,14 +193,12 @@ def test_metrics_of_the_deployment_and_of_each_task() -> None:
     assert starts == {"well": 2, "ill": 14}
     ended = {each["outcome"]: n for each, n in found[PREFIX + "ended_last_hour"]}
     assert (ended["succeeded"], ended["failed"]) == (1, 12)
-    sim.stop()
 
 
-@pytest.mark.django_db
 def test_tags_are_reported_only_if_asked_for_and_up_to_the_limit(
-    settings: Any, django_assert_num_queries: Any
+    simulate: Simulate, settings: Any, django_assert_num_queries: Any
 ) -> None:
-    sim = Simulation(start="2024-01-01T10:00:30Z")
+    sim = simulate()
     keys = {"cron": HOURLY, "callback": sim.job(), "retry_delay": DELAY}
     tags = {"a": ["mail", "money"], "b": ["mail", "zoo"], "c": ["zoo", "zebra"]}
     sim.initialize([{"name": name, "tags": each, **keys} for name, each in tags.items()])
@@ -215,7 +217,6 @@ def test_tags_are_reported_only_if_asked_for_and_up_to_the_limit(
     # The third task has no label of its own, and two tags have one.
     settings.DECLARATIVE_CRON = {"METRICS_TAGS": True, "METRICS_MAX_TASK_LABELS": 2}
     assert found() == {("a", "mail"), ("a", "money"), ("b", "mail"), ("b", OTHER)}
-    sim.stop()
 
 
 @pytest.mark.django_db
@@ -237,13 +238,8 @@ def test_a_scheduler_answers_prometheus_with_every_metric(
     served = Exporter(scheduler)
     served.start("127.0.0.1", 0)
     try:
-        entry = {
-            "name": "well",
-            "tags": ["money"],
-            "cron": "0 0 29 2 *",
-            "callback": "tests.monitoring.callbacks.well",
-        }
-        scheduler.initialize([entry])
+        entry = {"name": "well", "cron": "0 0 29 2 *", "callback": f"{HERE}.well"}
+        scheduler.initialize([{**entry, "tags": ["money"]}])
         heard.wait_for("LeadershipGained")
         found = scraped(served.port)
     finally:
@@ -299,27 +295,27 @@ def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.Monke
         metrics.Exporter(None)  # type: ignore[arg-type]
 
 
-@pytest.mark.django_db
-def test_the_command_prints_the_metrics(capsys: pytest.CaptureFixture[str]) -> None:
-    sim = Simulation(start="2024-01-01T10:00:30Z")
-    sim.initialize([("well", HOURLY, sim.job(), DELAY)])
+def test_the_command_prints_the_metrics(
+    simulate: Simulate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    simulate(well={})
     call_command("cron", "metrics")
     assert PREFIX + "task_starts_total" in samples(capsys.readouterr().out)
-    sim.stop()
-
-
-@pytest.mark.django_db
-def test_the_command_answers_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    sim = Simulation(start="2024-01-01T10:00:30Z")
-    sim.initialize([("well", HOURLY, sim.job(), DELAY)])
     call_command("cron", "metrics", "--format", "json")
     told = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
     starts = told[PREFIX + "task_starts"]
     assert starts["kind"] == "counter"
     assert starts["samples"] == [{"labels": {"task": "well"}, "value": 1.0}]
+
+
+def test_the_files_are_printed_by_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("alerts", "dashboard"):
+        call_command("cron", "metrics", "--file", name)
+        assert capsys.readouterr().out == text_of(name)
+    with pytest.raises(CommandError):
+        call_command("cron", "metrics", "--file", "nothing")
     with pytest.raises(CommandError, match="has a format of its own"):
         call_command("cron", "metrics", "--format", "json", "--file", "alerts")
-    sim.stop()
 
 
 def test_without_an_exporter_nothing_is_counted() -> None:
@@ -349,9 +345,8 @@ def test_the_view_requires_a_permission(view: Client) -> None:
     assert view.post("/metrics").status_code == 405
 
 
-def test_prometheus_may_use_a_token(view: Client) -> None:
-    sim = Simulation(start="2024-01-01T10:00:30Z")
-    sim.initialize([("well", HOURLY, sim.job(), DELAY)])
+def test_prometheus_may_use_a_token(view: Client, simulate: Simulate) -> None:
+    simulate(well={})
     now = system_clock.now()
     reads = access_tokens.create("prometheus", [Right.READ], now)
     works = access_tokens.create("worker", [Right.WORK], now)
@@ -361,7 +356,6 @@ def test_prometheus_may_use_a_token(view: Client) -> None:
     assert view.get("/metrics", headers=newer).content.endswith(b"# EOF\n")
     refused = view.get("/metrics", headers={"authorization": f"Bearer {works}"})
     assert refused.status_code == 403
-    sim.stop()
 
 
 def test_a_port_in_use_is_an_error(scheduler: Scheduler) -> None:
@@ -370,12 +364,3 @@ def test_a_port_in_use_is_an_error(scheduler: Scheduler) -> None:
     with pytest.raises(OSError, match="in use"):
         Exporter(scheduler).start("127.0.0.1", served.port)
     served.stop()
-
-
-def test_the_files_are_printed_by_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    call_command("cron", "metrics", "--file", "alerts")
-    assert capsys.readouterr().out == text_of("alerts")
-    call_command("cron", "metrics", "--file", "dashboard")
-    assert capsys.readouterr().out == text_of("dashboard")
-    with pytest.raises(CommandError):
-        call_command("cron", "metrics", "--file", "nothing")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -17,9 +17,9 @@ from sentry_sdk.transport import Transport
 from django_declarative_cron import Scheduler
 from django_declarative_cron.monitoring import monitors
 from django_declarative_cron.runtime import watchers
+from django_declarative_cron.signals import SIGNALS
 
 from ..receiver import Got, Receiver
-from ..runtime.conftest import Heard
 from ..timeouts import TIMEOUT
 from .conftest import Watched
 
@@ -84,21 +84,13 @@ def test_a_run_is_checked_in_at_its_start_and_its_end(watched: Watched) -> None:
     assert rid(again) == rid(failed) != rid(began)
 
 
-def test_sentry_gets_the_definition_with_each_check_in(
-    scheduler: Scheduler,
-    heard: Heard,
-    run_now: Callable[..., None],
-    sentry: Captured,
-    settings: Any,
-) -> None:
-    settings.DECLARATIVE_CRON = {"MONITOR": {"sentry": True, "margin": 90}}
+def test_sentry_gets_the_definition_with_each_check_in(watched: Watched, sentry: Captured) -> None:
     beat = task("beat", callback=f"{HERE}.well", cron="0 0 L * *", monitor={"failures": 2})
-    scheduler.initialize([task(), beat])
-    run_now("well")
-    heard.wait_for("TaskRunCompleted", 1)
-    run_now("beat")
-    heard.wait_for("TaskRunCompleted", 2)
-    scheduler.stop()
+    watched.begin(task(), beat, MONITOR={"sentry": True, "margin": 90})
+    for number, name in enumerate(("well", "beat"), 1):
+        watched.run(name)
+        watched.heard.wait_for("TaskRunCompleted", number)
+    watched.scheduler.stop()
     first, second, third, fourth = sentry.checkins
     assert [each["status"] for each in sentry.checkins] == ["in_progress", "ok"] * 2
     assert first["check_in_id"] == second["check_in_id"] != third["check_in_id"]
@@ -111,53 +103,31 @@ def test_sentry_gets_the_definition_with_each_check_in(
     }
     assert second["duration"] >= 0
     # The longest month has 31 days and one hour more.
-    assert fourth["monitor_config"]["schedule"] == {
-        "type": "interval",
-        "value": 745,
-        "unit": "hour",
-    }
-    assert fourth["monitor_config"]["failure_issue_threshold"] == 2
+    config = fourth["monitor_config"]
+    assert config["schedule"] == {"type": "interval", "value": 745, "unit": "hour"}
+    assert config["failure_issue_threshold"] == 2
 
 
-def test_the_checks_of_an_api_are_brought_in_step(
-    scheduler: Scheduler, heard: Heard, receiver: Receiver, settings: Any
-) -> None:
-    settings.DECLARATIVE_CRON = {
-        "MONITOR": {
-            "ping": f"{receiver.url}/{{slug}}",
-            "api": f"{receiver.url}/api/v3/",
-            "api_key": "k3y",
-        }
-    }
+def test_the_checks_of_an_api_are_brought_in_step(watched: Watched) -> None:
     own = task("own", callback=f"{HERE}.well", monitor={"ping": "https://hc.example/x"})
-    scheduler.initialize([task(), own])
-    receiver.wait(lambda it: len(it.taken) >= 1)
-    (got,) = receiver.taken
+    api = {"api": f"{watched.receiver.url}/api/v3/", "api_key": "k3y"}
+    watched.begin(task(), own, MONITOR=watched.pinged(**api))
+    (got,) = watched.taken(1)
     assert got.path == "/hook/s3cret/api/v3/checks/"
     assert got.headers["x-api-key"] == "k3y"
-    assert json.loads(got.body) == {
-        "name": "well",
-        "slug": "well",
-        "schedule": NEVER_TODAY,
-        "tz": "Europe/Berlin",
-        "grace": 3900,
-        "unique": ["slug"],
-    }
+    names, schedule = {"name": "well", "slug": "well"}, {"schedule": NEVER_TODAY}
+    known = {**names, **schedule, "tz": "Europe/Berlin", "grace": 3900, "unique": ["slug"]}
+    assert json.loads(got.body) == known
 
 
-def test_a_failing_monitor_is_reported_without_its_address(
-    watched: Watched,
-) -> None:
+def test_a_failing_monitor_is_reported_without_its_address(watched: Watched) -> None:
     watched.receiver.behave = lambda got: 503
     watched.begin(task(), MONITOR=watched.pinged())
     watched.run("well")
     watched.heard.wait_for("TaskRunCompleted")
     failed = watched.heard.wait_for("CheckInFailed")
-    assert (failed[0].monitor, failed[0].error, failed[0].failures) == (
-        "ping",
-        "it answered 503",
-        1,
-    )
+    known = (failed[0].monitor, failed[0].error, failed[0].failures)
+    assert known == ("ping", "it answered 503", 1)
     # Each ping is tried three times.
     watched.receiver.wait(lambda it: len(it.got) >= 4)
 
@@ -182,8 +152,6 @@ def test_a_monitor_that_answers_slowly_holds_up_its_own_pings_only(watched: Watc
 
 
 def test_without_monitored_tasks_no_signal_is_connected(settings: Any) -> None:
-    from django_declarative_cron.signals import SIGNALS
-
     before = {name: len(signal.receivers) for name, signal in SIGNALS.items()}
     watcher = monitors.Monitors()
     watcher.begin([], lambda: None)

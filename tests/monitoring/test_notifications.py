@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,13 +23,15 @@ from django_declarative_cron.monitoring.delivery import DeliveryError
 from django_declarative_cron.monitoring.notifications import Notifications
 from django_declarative_cron.runtime import watchers
 from django_declarative_cron.runtime.clock import system_clock
+from django_declarative_cron.store.status import attendance
 
 from ..receiver import SECRET, Receiver
-from ..runtime.conftest import TIMEOUT, Heard
+from ..runtime.conftest import TIMEOUT
 from . import callbacks
 from .conftest import Watched
 from .test_monitors import task
 
+MAIL = {"kind": "mail", "to": ["ops@example.org"]}
 LOCMEM = "django.core.mail.backends.locmem.EmailBackend"
 
 
@@ -41,8 +42,7 @@ def _well_again() -> Any:
 
 
 def test_a_failure_and_the_recovery_are_notified(watched: Watched) -> None:
-    url = watched.receiver.url
-    channel = {"kind": "webhook", "url": url, "secret": SECRET, "pause": 1}
+    channel = {"kind": "webhook", "url": watched.receiver.url, "secret": SECRET, "pause": 1}
     callbacks.BROKEN.add("sometimes")
     watched.begin(task("sometimes", monitor=False), NOTIFY=[channel])
     watched.run("sometimes")
@@ -68,19 +68,15 @@ def test_slack_gets_a_text_that_says_it(watched: Watched) -> None:
     )
 
 
-def test_mail_is_sent_by_django(
-    scheduler: Scheduler, heard: Heard, run_now: Callable[..., None], settings: Any
-) -> None:
+def test_mail_is_sent_by_django(watched: Watched) -> None:
     if django.VERSION >= (6, 1):
-        settings.MAILERS = {"default": {"BACKEND": LOCMEM}}
-    settings.DECLARATIVE_CRON = {"NOTIFY": [{"kind": "mail", "to": ["ops@example.org"]}]}
-    scheduler.initialize([task("fails", monitor=False)])
-    run_now("fails")
-    heard.wait_for("TaskRunFailed")
-    scheduler.stop()
+        watched.settings.MAILERS = {"default": {"BACKEND": LOCMEM}}
+    watched.begin(task("fails", monitor=False), NOTIFY=[MAIL])
+    watched.run("fails")
+    watched.heard.wait_for("TaskRunFailed")
+    watched.scheduler.stop()
     (sent,) = mail.outbox
-    assert sent.to == ["ops@example.org"]
-    assert sent.subject == "[cron default] Failed: fails"
+    assert (sent.to, sent.subject) == (["ops@example.org"], "[cron default] Failed: fails")
 
 
 def test_a_failing_channel_is_reported_and_does_not_affect_others(watched: Watched) -> None:
@@ -97,15 +93,12 @@ def test_a_failing_channel_is_reported_and_does_not_affect_others(watched: Watch
 
 
 def test_polling_finds_results_of_other_processes(
-    scheduler: Scheduler,
-    heard: Heard,
-    receiver: Receiver,
-    settings: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.DECLARATIVE_CRON = {"NOTIFY": [{"kind": "slack", "url": receiver.url, "pause": 1}]}
-    scheduler.initialize([task(monitor=False)])
-    heard.wait_for("LeadershipGained")
+    receiver = watched.receiver
+    channel = {"kind": "slack", "url": receiver.url, "pause": 1}
+    watched.begin(task(monitor=False), NOTIFY=[channel])
+    watched.heard.wait_for("LeadershipGained")
     looked = threading.Event()
     compare = Observer.compare
 
@@ -129,7 +122,7 @@ def test_polling_finds_results_of_other_processes(
 def test_a_poll_that_waits_for_the_database_ends_with_its_scheduler(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.DECLARATIVE_CRON = {"NOTIFY": [{"kind": "mail", "to": ["ops@example.org"]}]}
+    settings.DECLARATIVE_CRON = {"NOTIFY": [MAIL]}
     monkeypatch.setattr(notifications, "_JOIN", 0.01)
     asked, answers = threading.Event(), threading.Event()
 
@@ -148,10 +141,8 @@ def test_a_poll_that_waits_for_the_database_ends_with_its_scheduler(
     second = watch._thread
     answers.set()
     first.join(TIMEOUT)
-    assert not first.is_alive
     assert second is not None
-    assert second is not first
-    assert second.is_alive
+    assert (first.is_alive, second.is_alive) == (False, True)
     watch.end(TIMEOUT)
     second.join(TIMEOUT)
     assert not second.is_alive
@@ -216,18 +207,14 @@ def test_a_mail_server_that_hangs_has_a_timeout(
 
 @pytest.mark.django_db
 def test_a_deployment_whose_lease_is_over_is_leaderless(settings: Any) -> None:
-    from django_declarative_cron.store.status import attendance
-
-    using, clock = "default", system_clock
-    assert attendance(using, "default", clock.database_time()) is None
+    clock = system_clock
+    assert attendance("default", "default", clock.database_time()) is None
     state = SchedulerState.objects.create(deployment="default", term=3)
-    for seconds, leads in ((30, True), (-50, False)):
+    for seconds, is_long in ((30, False), (-50, True)):
         state.lease_expires_at = clock.now() + timedelta(seconds=seconds)
         state.save()
-        found = attendance(using, "default", clock.database_time())
+        found = attendance("default", "default", clock.database_time())
         assert found is not None
-        assert found.state.term == 3
-        leaderless = found.leaderless()
         # Without a live instance the deployment is leaderless even during the lease.
-        assert leaderless is not None
-        assert (leaderless > 40) is not leads
+        assert (found.state.term, (found.leaderless() or 0) > 40) == (3, is_long)
+        assert found.leaderless() is not None
