@@ -8,7 +8,7 @@ import logging
 import logging.config
 import threading
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from inspect import signature
@@ -84,20 +84,18 @@ def test_it_runs(
     settings.SCHEDULED_TASKS = [
         ("send-digests", "0 7 * * 1-5", "shop.tasks.send_digests", timedelta(minutes=10))
     ]
-    for earlier in _modules_before(page, block):
-        runner.run(page, earlier)
-    left = runner.run(page, block)
+    left = _run_in_turn(runner, page, block)
     for test in written_tests(left):
         test(**{name: request.getfixturevalue(name) for name in signature(test).parameters})
 
 
-def _modules_before(page: Page, block: Block) -> Iterator[Block]:
-    """Yield the modules that a page has written by then."""
-    for each in page.blocks:
-        if each.place == block.place:
-            return
+def _run_in_turn(runner: Runner, page: Page, block: Block) -> dict[str, Any]:
+    """Run a block after the modules that its page has written by then."""
+    places = [each.place for each in page.blocks]
+    for each in page.blocks[: places.index(block.place)]:
         if module_of(each) is not None:
-            yield each
+            runner.run(page, each)
+    return runner.run(page, block)
 
 
 def written_tests(left: dict[str, Any]) -> list[Callable[..., None]]:
@@ -147,9 +145,7 @@ def test_declarations_get_the_remarks_announced(
     page: Page, block: Block, runner: Runner, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clock, "system_clock", StandingClock())
-    for earlier in _modules_before(page, block):
-        runner.run(page, earlier)
-    left = runner.run(page, block)
+    left = _run_in_turn(runner, page, block)
     settings.DECLARATIVE_CRON = {}
     for name in {"SCHEDULED_TASKS", "DECLARATIVE_CRON", "TASKS"} & left.keys():
         setattr(settings, name, left[name])
@@ -182,10 +178,8 @@ SCHEDULED_TASKS = [
 
 @pytest.mark.parametrize(("page", "block"), CONFIGURING, ids=ids(CONFIGURING))
 def test_options_are_accepted(page: Page, block: Block, runner: Runner, settings: Any) -> None:
-    for earlier in _modules_before(page, block):
-        runner.run(page, earlier)
     settings.SCHEDULED_TASKS = []
-    settings.DECLARATIVE_CRON = runner.run(page, block)["DECLARATIVE_CRON"]
+    settings.DECLARATIVE_CRON = _run_in_turn(runner, page, block)["DECLARATIVE_CRON"]
     assert checks.run_checks(tags=[TAG]) == []
 
 

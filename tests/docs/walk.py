@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ..conftest import PACKAGE
 from ..timeouts import TIMEOUT
@@ -35,13 +36,12 @@ class Terminal:
     """A terminal in a folder, with ``python`` and ``django-admin`` on its path."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         programs = folder.parent / "programs"
         programs.mkdir()
         _program(programs / "python", f'exec {shlex.quote(sys.executable)} "$@"')
         _program(programs / "django-admin", f'exec {shlex.quote(sys.executable)} -m django "$@"')
         foreign = ("DJANGO_SETTINGS_MODULE", "DATABASE_URL", "PYTHONPATH")
-        self._environment = {
+        environment = {
             **{name: value for name, value in os.environ.items() if name not in foreign},
             "PATH": os.pathsep.join([str(programs), os.environ["PATH"]]),
             "PYTHONPATH": str(PACKAGE.parent),
@@ -49,31 +49,23 @@ class Terminal:
             "PYTHONIOENCODING": "utf-8",
         }
 
+        self._options: dict[str, Any] = {
+            "cwd": folder,
+            "env": environment,
+            "text": True,
+            "encoding": "utf-8",
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT,
+        }
+
     def run(self, command: str) -> tuple[int, list[str]]:
-        done = subprocess.run(
-            ["sh", "-c", command],
-            cwd=self.folder,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-        )
+        """Run one command to its end; give its exit code and what it showed."""
+        done = subprocess.run(["sh", "-c", command], **self._options)
         return done.returncode, done.stdout.splitlines()
 
     def begin(self, command: str) -> Running:
-        child = subprocess.Popen(
-            ["sh", "-c", f"exec {command}"],
-            cwd=self.folder,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-        )
-        return Running(child)
+        return Running(subprocess.Popen(["sh", "-c", f"exec {command}"], **self._options))
 
 
 class Running:
