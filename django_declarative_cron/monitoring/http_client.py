@@ -38,22 +38,16 @@ def post(
         text = 'urllib3 is not installed: install "django-declarative-cron[events]"'
         raise DeliveryError(text) from None
     sent = {"user-agent": f"django-declarative-cron/{__version__}", **(headers or {})}
-    retries = urllib3.Retry(
-        RETRIES,
-        backoff_factor=BACKOFF,
-        allowed_methods=None,
-        status_forcelist=_RETRIED,
-        raise_on_status=False,
-        respect_retry_after_header=False,
-    )
-    limit = urllib3.Timeout(total=timeout.total_seconds())
-    options: dict[str, Any] = {"redirect": False, "preload_content": False}
+    options: dict[str, Any] = {
+        "timeout": urllib3.Timeout(total=timeout.total_seconds()),
+        "retries": _retries(urllib3),
+        "redirect": False,
+        "preload_content": False,
+    }
     try:
         # Requests are rare, so a connection that was kept would be closed by the receiver.
         with Exchanges() as pool:
-            response = pool.request(
-                "POST", url, body=body, headers=sent, timeout=limit, retries=retries, **options
-            )
+            response = pool.request("POST", url, body=body, headers=sent, **options)
             response.close()
     except Exception as error:
         cause = getattr(error, "reason", None) or error
@@ -61,6 +55,17 @@ def post(
         raise DeliveryError(_without_address(url, text)) from None
     if not 200 <= response.status < 300:
         raise DeliveryError(f"it answered {response.status}")
+
+
+def _retries(urllib3: Any) -> Any:
+    return urllib3.Retry(
+        RETRIES,
+        backoff_factor=BACKOFF,
+        allowed_methods=None,
+        status_forcelist=_RETRIED,
+        raise_on_status=False,
+        respect_retry_after_header=False,
+    )
 
 
 def _without_address(url: str, text: str) -> str:

@@ -35,10 +35,12 @@ class Violation(NamedTuple):
 
     @property
     def at(self) -> datetime:
+        """Return its instant."""
         return self.moment.at
 
     @property
     def position(self) -> int:
+        """Return its position in the trace."""
         return self.moment.position
 
 
@@ -62,6 +64,7 @@ class Late:
 
     @property
     def latency(self) -> timedelta:
+        """Return the total time."""
         return self.at - self.since
 
 
@@ -93,4 +96,5 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
+        """Return whether there is no violation."""
         return not self.violations
