@@ -17,7 +17,7 @@ from ..runtime import conftest as real
 from ..runtime.conftest import Heard
 
 _acts_are_seen_soon, heard = real._acts_are_seen_soon, real.heard
-scheduler, run_now = real.scheduler, real.run_now
+live, scheduler, run_now = real.live, real.scheduler, real.run_now
 
 
 @dataclass
