@@ -140,7 +140,7 @@ def double() -> None:
     """Copy the deployment; the other has some more of everything, and other values."""
     theirs = SchedulerState.objects.get()
     leader: Any = theirs.leader_id
-    further = {"identifier": uuid.uuid4(), "leader": None, "term": 7, "epoch": 70}
+    further = {"identifier": uuid.uuid4(), "leader": None, "term": 7, "digest": "theirs"}
     _copy(theirs, deployment="other", history_from=theirs.initialized_at, **further)
     mine: Any = {"scheduler": theirs}
     instances = {

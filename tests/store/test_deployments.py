@@ -245,7 +245,7 @@ def _leave(stage: Stage) -> Any:
 
 @deed
 def _watch(stage: Stage) -> Any:
-    liveness.heartbeat(stage.member, (stage.now - HOUR, stage.now))
+    liveness.heartbeat(stage.member)
     member = replace(stage.member, lease=FIVE_MINUTES, dead_after=None, renew=FIVE_MINUTES / 5)
     return guard.silence_limit(member, (stage.now - DAY, stage.now - HOUR), None, stage.now)
 
