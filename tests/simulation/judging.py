@@ -41,7 +41,10 @@ def judged_rows(sim: Simulation, story: Story) -> Iterator[Wrong]:
         until=sim.now,
         database_time=sim.clock.database_time(),
     )
+    started = TaskRun.objects.exclude(started_at=None).count()
     if told is None:
+        if started:
+            yield Wrong("history is whole", f"nothing is told of {started} runs")
         return
     kinds, is_set_back = {step[0] for step in story.steps}, any(map(_steps_back, story.steps))
     # What was refused is in no row: that a process was suspended, or that it left.
@@ -52,12 +55,13 @@ def judged_rows(sim: Simulation, story: Story) -> Iterator[Wrong]:
         if found.axiom not in unasked:
             yield Wrong(f"stored {found.axiom}", f"{found.task} at {found.at}: {found.explanation}")
     aside = told.set_aside
-    started = TaskRun.objects.exclude(started_at=None).count()
     if (told.runs, verdict.starts) != (started, started - aside.total()):
         text = f"of {started} runs {told.runs} are told, {verdict.starts} judged, {aside} not"
         yield Wrong("history is whole", text)
     people_act = bool(kinds & _ACTS) or story.profile == "settings"
-    if (aside["clock"] and not is_set_back) or (aside["people"] and not people_act):
+    may_be_lost = is_set_back or bool(kinds & {"crash at", "refuse"})
+    allowed = {"clock": is_set_back, "people": people_act, "rows": may_be_lost}
+    if any(not allowed.get(cause) for cause in +aside):
         yield Wrong("history is whole", f"{aside} runs are not judged")
 
 

@@ -250,6 +250,16 @@ def test_only_the_end_of_the_run_in_flight_ends_it() -> None:
     assert list(flights) == []
 
 
+def test_a_stop_neither_waits_for_nor_ends_what_workers_call() -> None:
+    flights = Flights(())
+    flights["own"] = Busy(1, FOUND, is_told=False, is_handed=False)
+    flights["handed"] = Busy(2, UNTIL, is_told=False, is_handed=True)
+    assert flights.untold_until() == FOUND
+    flights.left()
+    assert list(flights) == ["handed"]
+    assert flights.untold_until() is None
+
+
 FIRST, SECOND = NOON, NOON + 10 * MINUTE
 
 
