@@ -306,7 +306,7 @@ def _clock_change(schedule: Schedule, before: datetime, instant: datetime) -> st
     earlier, later = in_zone(before, schedule.zone), in_zone(instant, schedule.zone)
     if earlier.utcoffset() == later.utcoffset():
         return ""
-    names = {"before": earlier.strftime("%z"), "after": later.strftime("%z")}
+    names = {"before": earlier.isoformat()[-6:], "after": later.isoformat()[-6:]}
     return gettext("clock change: UTC%(before)s → UTC%(after)s") % names
 
 

@@ -124,7 +124,7 @@ def _clock_changes(schedule: Schedule | None, window: Window) -> Iterator[Mark]:
 
 
 def _offset(offset: timedelta) -> str:
-    return datetime.min.replace(tzinfo=fixed_zone(offset)).strftime("UTC%z")
+    return str(fixed_zone(offset))
 
 
 def _hours(window: Window) -> list[str]:

@@ -30,7 +30,7 @@ from .overlap import (
     BACKLOG_WARNED_ABOVE,
     CONCURRENT,
     DEFERRING,
-    POLICY_OF_TUPLES,
+    POLICY_OF_SHORT_FORM,
     QUEUEING,
     ActiveRun,
     FollowUp,
@@ -85,7 +85,7 @@ def decide(
     schedule: Schedule,
     retry: Retry,
     now: datetime,
-    policy: Policy = POLICY_OF_TUPLES,
+    policy: Policy = POLICY_OF_SHORT_FORM,
     active: Sequence[ActiveRun] = (),
     catch_up_window: timedelta | None = None,
 ) -> Decision:
@@ -106,7 +106,7 @@ def decide(
 
 
 def settle(
-    story: Story, schedule: Schedule, now: datetime, policy: Policy = POLICY_OF_TUPLES
+    story: Story, schedule: Schedule, now: datetime, policy: Policy = POLICY_OF_SHORT_FORM
 ) -> Decision:
     """Return the decision with the next run of a task and its next evaluation."""
     schedule = bound(schedule, story.state)

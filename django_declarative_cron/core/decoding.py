@@ -21,7 +21,7 @@ from ..exceptions import (
     TaskMissingFieldError,
 )
 from .declarations.declaration import Operating, offset_of
-from .overlap import POLICIES, POLICY_OF_TUPLES, Policy
+from .overlap import POLICIES, POLICY_OF_SHORT_FORM, Policy
 from .retry import FixedDelay, Retry, read_policy
 from .schedule import Calendars, Schedule
 
@@ -151,7 +151,7 @@ def decode_terms(
     if retry_delay is not None and retry_delay < timedelta(0):
         value = retry_delay / _MILLISECOND
         raise TaskInvalidTypeError("retryDelayMs", value, _DELAY, _kind_of_number(value))
-    policy = declaration.get("overlap_policy", POLICY_OF_TUPLES)
+    policy = declaration.get("overlap_policy", POLICY_OF_SHORT_FORM)
     if policy not in POLICIES:
         raise TaskInvalidValueError("overlap_policy", policy, "is unknown")
     policy = cast(Policy, policy)

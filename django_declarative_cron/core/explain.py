@@ -10,7 +10,7 @@ from ..cron import next_transitions
 from ..cron.zones import in_zone
 from .events import LATE
 from .next_run import next_start
-from .overlap import DEFERRING, POLICY_OF_TUPLES, Policy
+from .overlap import DEFERRING, POLICY_OF_SHORT_FORM, Policy
 from .schedule import Schedule
 from .state import TaskState
 
@@ -131,7 +131,7 @@ class Facts:
     pauses: tuple[Pause, ...] = ()
     known_before: bool = False
     history_from: datetime | None = None
-    policy: Policy = POLICY_OF_TUPLES
+    policy: Policy = POLICY_OF_SHORT_FORM
     skip: Skip | None = None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from .overlap import CONCURRENT, DEFERRING, POLICY_OF_TUPLES, QUEUEING, Policy
+from .overlap import CONCURRENT, DEFERRING, POLICY_OF_SHORT_FORM, QUEUEING, Policy
 from .schedule import Schedule
 from .state import TaskState, last_paused
 
@@ -92,7 +92,7 @@ class NextStart:
 
 
 def next_start(
-    state: TaskState, next_run_at: datetime | None, policy: Policy = POLICY_OF_TUPLES
+    state: TaskState, next_run_at: datetime | None, policy: Policy = POLICY_OF_SHORT_FORM
 ) -> NextStart | None:
     """Return the next start, or ``None`` where none will come by itself.
 

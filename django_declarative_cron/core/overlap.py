@@ -49,8 +49,8 @@ RULES: Final[Mapping[Policy, Rule]] = {
 POLICIES: Final[tuple[Policy, ...]] = tuple(RULES)
 DEFAULT_POLICY: Final[Policy] = "skip"
 """The policy of dict entries without the key."""
-POLICY_OF_TUPLES: Final[Policy] = "coalesce"
-"""The policy of tuples, and of stored declarations without the key."""
+POLICY_OF_SHORT_FORM: Final[Policy] = "coalesce"
+"""The policy of the short form, and of stored declarations without the key."""
 # Tuples, because rows that were edited by hand may ask them for a value without a hash.
 CONCURRENT: Final = tuple(name for name, rule in RULES.items() if rule.is_concurrent)
 CANCELLING: Final = tuple(name for name, rule in RULES.items() if rule.cancels)

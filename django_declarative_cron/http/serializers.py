@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ..core.declarations.declaration import OPERATING
-from ..core.overlap import DEFAULT_POLICY, POLICY_OF_TUPLES
+from ..core.overlap import DEFAULT_POLICY, POLICY_OF_SHORT_FORM
 from ..formatting import iso8601
 from ..models import ScheduledTask
 from ..store.queries import next_start_of
@@ -47,7 +47,7 @@ def _cron_job(row: ScheduledTask) -> dict[str, Any]:
         "type": row.callback,
         "args": declared.get("args", []),
         "options": declared.get("options", {}),
-        "overlap_policy": declared.get("overlap_policy", POLICY_OF_TUPLES),
+        "overlap_policy": declared.get("overlap_policy", POLICY_OF_SHORT_FORM),
         "enabled": is_enabled(row),
         "description": row.description or None,
         **{key: entry[key] for key in ("gap", "fold", *OPERATING) if key in entry},

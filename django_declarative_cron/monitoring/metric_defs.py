@@ -48,7 +48,7 @@ _LONG: Final = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14400)
 
 METRICS: Final = (
     _counter("runs", "Runs that ended", "task", "outcome"),
-    _histogram("run_duration_seconds", "Duration of runs", _LONG, "task"),
+    _histogram("run_duration_seconds", "Time from claim to end of runs", _LONG, "task"),
     _histogram("run_lateness_seconds", "Time from occurrence to start", _LATE, "task"),
     _counter("runs_late", "Runs that started more than one minute late", "task"),
     _counter("occurrences_not_run", "Skipped or missed occurrences", "task", "outcome", "reason"),

@@ -86,7 +86,7 @@ class Fence:
     A run may have waited for a free thread, or its process may have been stopped between the
     commit of the claim and the call, for so long that another instance has taken the run over.
     A later heartbeat does not validate runs that were claimed before, and a run that no other
-    instance has found yet may be found the moment after: this one is heard of before it asks.
+    instance has found yet may be found the moment after: so a heartbeat is written before asking.
 
     Args:
         clock: the clock for its waits.
@@ -115,7 +115,7 @@ class Fence:
 
     def _is_heard(self, member: Member) -> bool:
         """Return whether no other instance takes this one's runs over from now on."""
-        return self._validity.holds(member.longest_silence) or liveness.vouch(member)
+        return self._validity.holds(member.longest_silence) or liveness.vouch(member, is_mute=False)
 
     def _is_sure(self, member: Member, lapses: int) -> bool:
         # Validity first: it may be renewed, after a lapse, between the two comparisons.

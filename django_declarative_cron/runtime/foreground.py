@@ -91,7 +91,8 @@ def run_started(
     finally:
         watchers.end()
     took = result.finished_at - start.claim.started.actual_time
-    return Ran(result, told[0] if told else None, took)
+    # The clock may have been set back during the run.
+    return Ran(result, told[0] if told else None, max(took, timedelta(0)))
 
 
 @contextmanager

@@ -119,8 +119,11 @@ def _heartbeat(member: Member, watched: Watch | None) -> bool:
 
 
 @database.again_after_conflict
-def vouch(member: Member) -> bool:
+def vouch(member: Member, *, is_mute: bool = True) -> bool:
     """Record a heartbeat for a process that cannot, or could not until now; renew no lease.
+
+    Args:
+        is_mute: another process writes it; otherwise it is the process itself that speaks again.
 
     Returns:
         whether it has a row, and has neither left in order nor given itself up.
@@ -134,7 +137,7 @@ def vouch(member: Member) -> bool:
         row = here.annotate(database_now=member.database_time).first()
         if row is None:
             return False
-        since = row.mute_since or row.heartbeat_at
+        since = (row.mute_since or row.heartbeat_at) if is_mute else None
         return _is_heard(here, member, row.database_now, mute_since=since)
 
 

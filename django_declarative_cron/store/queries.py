@@ -16,7 +16,7 @@ from ..core.declarations.declaration import Declaration
 from ..core.decoding import StoredTerms, decode_schedule
 from ..core.explain import Answer, Facts, Pause, Row, Skip, explain_facts
 from ..core.next_run import NextStart, next_start
-from ..core.overlap import POLICIES, POLICY_OF_TUPLES, Policy
+from ..core.overlap import POLICIES, POLICY_OF_SHORT_FORM, Policy
 from ..core.retry import RetryPolicy
 from ..core.schedule import Schedule
 from ..core.status import Status, status_of
@@ -134,7 +134,7 @@ def next_start_of(task: ScheduledTask) -> NextStart | None:
 
 def _policy_of(task: ScheduledTask) -> Policy:
     policy = rows.options_of(task).get("overlap_policy")
-    return cast(Policy, policy) if policy in POLICIES else POLICY_OF_TUPLES
+    return cast(Policy, policy) if policy in POLICIES else POLICY_OF_SHORT_FORM
 
 
 def with_runs(tasks: QuerySet[ScheduledTask], now: datetime) -> QuerySet[ScheduledTask]:

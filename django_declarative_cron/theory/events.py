@@ -25,7 +25,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, get_args
 
 from ..core.declarations.values import nearest
-from ..core.overlap import POLICY_OF_TUPLES
+from ..core.overlap import POLICY_OF_SHORT_FORM, Policy
 
 Kind = Literal[
     "IS", "IEs", "IEf", "SS", "SE", "RS", "REs", "REf", "Crash", "Freeze", "Due", "Tick", "RetryDue"
@@ -38,6 +38,9 @@ PULSES: Final = frozenset({"Due", "Tick", "RetryDue"})
 OF_A_TASK: Final = frozenset({"RS", "REs", "REf", "Due", "RetryDue"})
 OF_A_LIST: Final = frozenset({"IS", "IEs", "IEf"})
 _OF_A_RUN: Final = frozenset({"RS", "REs", "REf"})
+
+GOVERNED_POLICY: Final[Policy] = "coalesce"
+"""The one overlap policy that the theory knows."""
 
 _SHORTEST_DELAY: Final = timedelta(milliseconds=1)
 _LONGEST_NAME: Final = 255
@@ -84,7 +87,7 @@ class Registration:
     dialect: str = field(default="posix", compare=False)
     gap: str = field(default="skip", compare=False)
     fold: str = field(default="first", compare=False)
-    overlap_policy: str = field(default=POLICY_OF_TUPLES, compare=False)
+    overlap_policy: str = field(default=POLICY_OF_SHORT_FORM, compare=False)
     retry: str = field(default="", compare=False)
     leaves_out: str = field(default="", compare=False)
 
@@ -96,7 +99,7 @@ class Registration:
         delay, and no excluded occurrences.
         """
         by_policy = self.retry == "policy" or bool(self.leaves_out)
-        return self.overlap_policy == POLICY_OF_TUPLES and not by_policy
+        return self.overlap_policy == GOVERNED_POLICY and not by_policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ def test_what_the_clocks_do_is_remarked(root: Client, clock: ManualClock, settin
     assert "happens twice, only the first counts" in text(root.get(pages.page(autumn)))
     clock.leap(datetime(2027, 3, 27, 12, tzinfo=UTC))
     found = table(root.get(pages.page(rows.task(cron="30 9 * * *", **berlin))), "upcoming")
-    change = "clock change: UTC+0100 → UTC+0200"
+    change = "clock change: UTC+01:00 → UTC+02:00"
     assert found[0][1:] == ["2027-03-28 07:30 UTC", "in 19 h", change]
     assert [line[-1] for line in found[1:]] == [""] * 9
 

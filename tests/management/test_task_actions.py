@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core.management import CommandError
 
 from django_declarative_cron.management.cli import subcommand
 from django_declarative_cron.models import ScheduledTask, TaskOverride, TaskRun
@@ -231,6 +232,9 @@ def test_a_run_in_progress_is_asked_to_end_once(cron: Cron, sim: Simulation) -> 
     assert (answer.code, answer.out) == (0, "1 run asked to end: a\n")
     assert TaskRun.objects.get(outcome="running").cancel_requested_at == sim.now
     assert [act[:4] for act in _acts()] == [("a", "cancel", "gardener", "too long")]
+    with pytest.raises(CommandError, match="--note "):
+        # Keywords of call_command pass no parser.
+        subcommand.act({"author": "Ada", "note": "\0"}, sim.now)
     answer = cron("cancel", "a", clock=sim.clock)
     assert (answer.code, answer.out) == (0, "Asked before, or over by now: a\n")
     assert len(_acts()) == 1

@@ -100,7 +100,8 @@ def test_who_was_silent_is_heard_of_before_it_asks_for_a_run(
     """Or another instance could find it dead between the answer and the call."""
     deeds: list[str] = []
 
-    def vouch(member: Any) -> bool:
+    def vouch(member: Any, *, is_mute: bool) -> bool:
+        assert not is_mute
         deeds.append("vouch")
         return has_row
 

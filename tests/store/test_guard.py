@@ -210,8 +210,9 @@ def test_vouching_is_a_sign_of_life_and_no_renewal(first: Member) -> None:
         assert row.heartbeat_at > before
         assert row.mute_since == before
     assert SchedulerState.objects.get().lease_expires_at == before
-    assert liveness.heartbeat(first)
+    assert liveness.vouch(first, is_mute=False)
     assert SchedulerInstance.objects.get().mute_since is None
+    assert liveness.heartbeat(first)
 
 
 def test_vouching_brings_back_who_was_only_silent(first: Member) -> None:

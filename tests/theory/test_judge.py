@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from django_declarative_cron.core.overlap import POLICIES, POLICY_OF_TUPLES
+from django_declarative_cron.core.overlap import POLICIES, POLICY_OF_SHORT_FORM
 from django_declarative_cron.theory import check, judge
 from django_declarative_cron.theory.events import Kind, read
 from django_declarative_cron.theory.operators import FrozenTime
@@ -177,7 +177,7 @@ def test_a_violation_says_what_it_saw(text: str, mode: Mode, explanation: str) -
 # --- what is left out ---
 
 
-@pytest.mark.parametrize("policy", sorted({*POLICIES} - {POLICY_OF_TUPLES}))
+@pytest.mark.parametrize("policy", sorted({*POLICIES} - {POLICY_OF_SHORT_FORM}))
 def test_the_theory_governs_coalesce_only(policy: str) -> None:
     text = f"{{a 1}} init 10 [a:{policy}] · 20 RS a · 21 RS a · 22 REf a · 900 Tick"
     verdict = judge(trace(text))

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from ..monitor import Monitor
-from ..overlap import POLICY_OF_TUPLES, Policy
+from ..overlap import POLICY_OF_SHORT_FORM, Policy
 from ..retry import FixedDelay, Retry, RetryPolicy
 from ..schedule import Schedule
 from .values import in_short
@@ -138,7 +138,7 @@ class Declaration:
     retry: Retry
     enabled: bool = True
     description: str = ""
-    overlap_policy: Policy = POLICY_OF_TUPLES
+    overlap_policy: Policy = POLICY_OF_SHORT_FORM
     timeout: timedelta | None = None
     runner: str = "thread"
     atomic: bool = False

@@ -1,4 +1,4 @@
-"""What ``runscheduler`` prints: lines before the first run, and one log line for each run."""
+"""Output of ``runscheduler``: lines before the first run, and one log line for each run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the subcommands of ``manage.py cron`` have in common: their parts, arguments and output."""
+"""Common parts, arguments and output of the subcommands of ``manage.py cron``."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def duration(text: str) -> timedelta:
     match = _DURATION.fullmatch(text.strip())
     if match is None or not any(match.groups()):
         raise ArgumentTypeError(f"{text!r} is not a duration such as 90s, 30m, 2h or 1d")
-    days, hours, minutes, seconds = (int(each or 0) for each in match.groups())
-    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    days, hours, minutes, rest = (int(each or 0) for each in match.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes, seconds=rest)
 
 
 # --- times and zones ------------------------------------------------------------
@@ -235,6 +235,8 @@ def act(options: Options, at: datetime) -> Act:
         raise wrong_use("--user is empty: write a name.")
     if flaw := flaw_of_text(author, one_line=True):
         raise wrong_use(f"--user {flaw}.")
+    if flaw := flaw_of_text(options["note"]):
+        raise wrong_use(f"--note {flaw}.")
     return Act(author=author, at=at, note=options["note"])
 
 
