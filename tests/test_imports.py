@@ -30,7 +30,10 @@ def missing(source: str, folder: Path) -> Iterator[str]:
                 place = [folder, *folder.parents][node.level - 1]
                 is_there = _is_module(place.joinpath(*(node.module or name).split(".")))
                 # A package gives its modules, and what it defines itself.
-                is_there = is_there or (not node.module and (place / "__init__.py").exists())
+                package = place / "__init__.py"
+                is_there = is_there or (
+                    not node.module and package.exists() and name in package.read_text("utf-8")
+                )
             elif str(node.module).partition(".")[0] == PACKAGE:
                 is_there = _has(str(node.module), name)
             else:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .. import postgres
+from ..database import postgres
 from ..process import run_python
 
 pytest.importorskip("django_tenants")
