@@ -25,7 +25,7 @@ from django.db import (
 from django.db.utils import InternalError
 from django.test.utils import CaptureQueriesContext
 
-from django_declarative_cron.management.cli.runscheduler_output import banner
+from django_declarative_cron.management.cli import runscheduler_output
 from django_declarative_cron.models import SchedulerState, TaskOverride, TaskRun
 from django_declarative_cron.runtime.connections import clean_up, renew
 from django_declarative_cron.store import (
@@ -249,7 +249,7 @@ def test_without_autocommit_a_scheduler_that_greets_leaves_no_transaction_open(
 ) -> None:
     with _as_configured(AUTOCOMMIT=False):
         connection.ensure_connection()
-        assert banner._following(deployment.member.deployment, deployment.member.using)
+        assert runscheduler_output._following(deployment.member.deployment, deployment.member.using)
         assert connection.connection.info.transaction_status.name == "IDLE"
         assert _ask("SELECT 1")
         assert connection.connection.info.transaction_status.name == "INTRANS"
